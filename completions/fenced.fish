@@ -1,0 +1,48 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_fenced_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_fenced_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_fenced_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_fenced_using_subcommand
+    set -l cmd (__fish_fenced_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c fenced -n "__fish_fenced_needs_command" -s h -l help -d 'Print help'
+complete -c fenced -n "__fish_fenced_needs_command" -s V -l version -d 'Print version'
+complete -c fenced -n "__fish_fenced_needs_command" -f -a "run" -d 'Run a command while holding a lock'
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s l -l lock -d 'What must not overlap: `billing:nightly`, `deploy/prod` (UTF-8, 1-255 bytes, no control characters)' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s t -l ttl -d 'Lease length: how long after a crash until the next one may start; unused by `file:` [default: 30s] [env: FENCED_TTL]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s w -l wait -d 'Give up after this time (`forever`: never; `0`: as -n); the store has 5s for its first answer in any case [default: 1m] [env: FENCED_WAIT]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s E -l busy-exit -l conflict-exit-code -d 'Exit status when giving up on a held lock; 0 makes a skipped run a success [default: 75]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s k -l grace -l kill-after -d 'Time between the stop signal and SIGKILL; must fit inside the ttl [default: min(10s, ttl/4); 10s on `file:`] [env: FENCED_GRACE]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s s -l signal -d 'The stop signal [default: TERM] [env: FENCED_SIGNAL]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l on-exit -d 'Background processes that outlive the command: `kill` them, `wait` for them, or `leave` them (unsafe) [default: kill] [env: FENCED_ON_EXIT]' -r -f -a "kill\t''
+wait\t''
+leave\t''"
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l jitter -d 'Random delay before asking for the lock, before the waiting clock starts [default: 0] [env: FENCED_JITTER]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l status-file -d 'Write one JSON line about the end of the run to this file; it is opened before the lock is asked for' -r -F
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l status-fd -d 'The same to an open file descriptor' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l note -d 'Shown to whoever looks at the lock: a CI job\'s URL, a reason' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l store -d '`etcd://HOST:2379,HOST:2379[/PREFIX]`, `file:` or `file:///DIR` [default: file:] [env: FENCED_STORE]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s n -l no-wait -l nonblock -d 'Give up at once if the lock is held'
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s c -l shell -d 'COMMAND is one string for `/bin/sh -c`'
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s q -l quiet -d 'Say nothing on stderr'
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s v -l verbose -d 'Say each step on stderr'
+complete -c fenced -n "__fish_fenced_using_subcommand run" -s h -l help -d 'Print help'

@@ -1,0 +1,136 @@
+//! What can be typed: the one definition that parsing, `--help`, the man page and the completions are made from.
+//! Values stay as they were typed; `settings` checks them, together with the environment.
+
+#![expect(
+    clippy::doc_markdown,
+    clippy::struct_excessive_bools,
+    reason = "these comments are the help text, and flags are flags"
+)]
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run one command, on one machine of many, while holding a leased lock.
+#[derive(Debug, Parser)]
+#[command(name = "fenced", version, about, disable_help_subcommand = true, arg_required_else_help = false)]
+pub struct Cli {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command while holding a lock
+    #[command(
+        override_usage = "fenced run [OPTIONS] --lock NAME [--] COMMAND [ARG]...",
+        after_help = "\
+The command gets the fencing token in FENCED_TOKEN, and FENCED_LOCK, FENCED_LINEAGE, FENCED_OWNER, FENCED_STORE.
+Exit status: the command's own, or 128+n when it died of signal n; 75 the lock was not acquired in time; 69 the store
+could not be used; 76 the lease was lost and the command stopped; 125 fenced itself failed; 126, 127 the command cannot
+be executed, was not found."
+    )]
+    Run(Run),
+}
+
+/// `fenced run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// What must not overlap: `billing:nightly`, `deploy/prod` (UTF-8, 1-255 bytes, no control characters)
+    #[arg(short, long, value_name = "NAME")]
+    pub lock: String,
+
+    /// Lease length: how long after a crash until the next one may start; unused by `file:` [default: 30s] [env: FENCED_TTL]
+    #[arg(short, long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub ttl: Option<String>,
+
+    /// Give up after this time (`forever`: never; `0`: as -n); the store has 5s for its first answer in any case [default: 1m] [env: FENCED_WAIT]
+    #[arg(short, long, value_name = "DURATION", conflicts_with = "no_wait", allow_hyphen_values = true)]
+    pub wait: Option<String>,
+
+    /// Give up at once if the lock is held
+    #[arg(short, long, visible_alias = "nonblock")]
+    pub no_wait: bool,
+
+    /// Exit status when giving up on a held lock; 0 makes a skipped run a success [default: 75]
+    #[arg(short = 'E', long, value_name = "N", visible_alias = "conflict-exit-code")]
+    pub busy_exit: Option<u8>,
+
+    /// Time between the stop signal and SIGKILL; must fit inside the ttl [default: min(10s, ttl/4); 10s on `file:`] [env: FENCED_GRACE]
+    #[arg(short = 'k', long, value_name = "DURATION", visible_alias = "kill-after", allow_hyphen_values = true)]
+    pub grace: Option<String>,
+
+    /// The stop signal [default: TERM] [env: FENCED_SIGNAL]
+    #[arg(short, long, value_name = "SIGNAL")]
+    pub signal: Option<String>,
+
+    /// Background processes that outlive the command: `kill` them, `wait` for them, or `leave` them (unsafe) [default: kill] [env: FENCED_ON_EXIT]
+    #[arg(long, value_name = "MODE", value_parser = ["kill", "wait", "leave"], hide_possible_values = true)]
+    pub on_exit: Option<String>,
+
+    /// Random delay before asking for the lock, before the waiting clock starts [default: 0] [env: FENCED_JITTER]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub jitter: Option<String>,
+
+    /// COMMAND is one string for `/bin/sh -c`
+    #[arg(short = 'c', long)]
+    pub shell: bool,
+
+    /// Write one JSON line about the end of the run to this file; it is opened before the lock is asked for
+    #[arg(long, value_name = "FILE", conflicts_with = "status_fd")]
+    pub status_file: Option<PathBuf>,
+
+    /// The same to an open file descriptor
+    #[arg(long, value_name = "N")]
+    pub status_fd: Option<i32>,
+
+    /// Shown to whoever looks at the lock: a CI job's URL, a reason
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+
+    /// Say nothing on stderr
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Say each step on stderr
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// The store options.
+    #[command(flatten)]
+    pub store: Store,
+
+    /// The command and its arguments; the first word that is not an option begins it
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Which store, for every subcommand.
+#[derive(Debug, Args)]
+pub struct Store {
+    /// `etcd://HOST:2379,HOST:2379[/PREFIX]`, `file:` or `file:///DIR` [default: file:] [env: FENCED_STORE]
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+}
+
+/// The whole definition, for the man page and the completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// A parse error as one line, without the usage that clap adds and with its first tip only.
+#[must_use]
+pub fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let own = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let (tips, said): (Vec<_>, Vec<_>) = lines
+        .take_while(own)
+        .filter(|line| !line.starts_with("tip: to pass"))
+        .partition(|line| line.starts_with("tip: "));
+    let tip = tips.first().map_or(String::new(), |tip| format!(" ({})", tip.trim_start_matches("tip: ")));
+    format!("{}{tip}; see fenced run --help", said.join(" ").trim_start_matches("error: "))
+}

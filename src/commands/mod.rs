@@ -1,0 +1,3 @@
+//! One file a subcommand: wires the rooms below together.
+
+pub mod run;

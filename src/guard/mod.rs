@@ -1,0 +1,8 @@
+//! The guard: the process that starts the command, and sees to it that nothing of it outlives the lease.
+
+pub mod handle;
+pub mod plan;
+mod serve;
+mod spawn;
+pub mod tree;
+mod wire;

@@ -1,0 +1,244 @@
+//! The two forks: of the guard, and of the command.
+
+#![expect(unsafe_code, reason = "fork, exec, and what stands between them")]
+
+use crate::sys::inherited;
+use crate::sys::proc;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::signal::SigSet;
+use nix::unistd::{ForkResult, Pid, fork, getpgrp, getppid, pipe2, setpgid};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+/// Forks the guard, with every signal blocked. `guard` gets the group that the command is to join, when there is a
+/// terminal. What is `kept` is fenced's alone: the guard closes its copy first.
+///
+/// # Errors
+/// When the kernel refuses another process.
+pub fn guard<T>(kept: T, guard: impl FnOnce(Option<Pid>)) -> nix::Result<(Pid, T)> {
+    // With SIGCHLD ignored, children would vanish with their statuses; the command gets it back as it was.
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    let group = proc::has_terminal().then(getpgrp);
+    let mask = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK)?;
+    // SAFETY: the caller has no other threads yet, so the child may go on as the parent could.
+    let forked = unsafe { fork() };
+    if let Ok(ForkResult::Child) = forked {
+        drop(kept);
+        // Nothing may unwind into what the parent was doing.
+        let status = i32::from(catch_unwind(AssertUnwindSafe(|| guard(group))).is_err());
+        // SAFETY: ends this process without running what the parent has registered for its own end.
+        unsafe { libc::_exit(status) };
+    }
+    mask.thread_set_mask()?;
+    match forked? {
+        ForkResult::Parent { child } => Ok((child, kept)),
+        ForkResult::Child => unreachable!("the child has ended above"),
+    }
+}
+
+/// The command between its fork and its reaping.
+#[derive(Debug)]
+pub struct Command {
+    /// Its process id.
+    pub pid: i32,
+    /// Whether it leads a process group of its own.
+    pub leads: bool,
+    answer: Option<File>,
+}
+
+/// How the exec went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The command runs.
+    Executed,
+    /// It could not be executed: the error number.
+    Failed(i32),
+}
+
+/// What the command is started with.
+pub struct Plan<'a> {
+    /// The file and its arguments.
+    pub argv: &'a [CString],
+    /// Variables that are set, over the inherited ones.
+    pub set: &'a [(OsString, OsString)],
+    /// Inherited variables that are removed.
+    pub remove: &'a [OsString],
+    /// The process group to join; without one the command leads its own.
+    pub group: Option<Pid>,
+    /// What the command inherits a copy of, out of the way.
+    pub descriptor: Option<BorrowedFd<'a>>,
+}
+
+impl Command {
+    /// Forks the command. Whether it could be executed is told by [`Command::answer`].
+    ///
+    /// # Errors
+    /// When there is no other process or descriptor to be had, or a name or value holds a NUL.
+    pub fn fork(plan: &Plan<'_>) -> nix::Result<Self> {
+        let guard = Pid::this();
+        let argv: Vec<*const c_char> = terminated(plan.argv.iter().map(CString::as_c_str));
+        let variables = environment(plan)?;
+        let envp = terminated(variables.iter().map(CString::as_c_str));
+        let (reader, writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+        // SAFETY: the guard has one thread.
+        match unsafe { fork() }? {
+            ForkResult::Child => {
+                let errno = execute(plan, guard, &argv, &envp);
+                let _ = nix::unistd::write(&writer, &errno.to_ne_bytes());
+                // SAFETY: as above.
+                unsafe { libc::_exit(127) }
+            }
+            ForkResult::Parent { child } => {
+                // Also from here, so that a signal to the group right after the fork finds it.
+                let _ = setpgid(child, plan.group.unwrap_or(child));
+                Ok(Self { pid: child.as_raw(), leads: plan.group.is_none(), answer: Some(File::from(reader)) })
+            }
+        }
+    }
+
+    /// What to wait on for the answer.
+    pub fn pending(&self) -> Option<&File> {
+        self.answer.as_ref()
+    }
+
+    /// How the exec went; none before that is known, and once it was told.
+    pub fn answer(&mut self) -> Option<Answer> {
+        let mut errno = [0; 4];
+        let answer = match self.answer.as_mut()?.read(&mut errno) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
+            Ok(0) | Err(_) => Answer::Executed,
+            Ok(_) => Answer::Failed(i32::from_ne_bytes(errno)),
+        };
+        self.answer = None;
+        Some(answer)
+    }
+
+    /// Forwards a signal: to its group when it leads one, else to itself. Only before it is reaped.
+    pub fn signal(&self, signal: i32) {
+        if !(self.leads && proc::signal(-self.pid, signal)) {
+            proc::signal(self.pid, signal);
+        }
+    }
+}
+
+/// In the child: becomes the command, or returns the error number.
+fn execute(plan: &Plan<'_>, guard: Pid, argv: &[*const c_char], envp: &[*const c_char]) -> i32 {
+    // SAFETY: the vectors end in a null and outlive the call; there is one thread, so nobody else reads `environ`.
+    // execvp looks for the file in the PATH of `environ` and runs a script without an interpreter line by /bin/sh.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
+            return Errno::last_raw();
+        }
+        // The guard may have died before the line above.
+        if getppid() != guard {
+            libc::_exit(127);
+        }
+        let this = Pid::from_raw(0);
+        if setpgid(this, plan.group.unwrap_or(this)).is_err() {
+            let _ = setpgid(this, this);
+        }
+        if let Some(descriptor) = plan.descriptor
+            && let Err(errno) = copy_out_of_the_way(descriptor.as_raw_fd())
+        {
+            return errno as i32;
+        }
+        inherited::give_back();
+        environ = envp.as_ptr();
+        libc::execvp(argv[0], argv.as_ptr());
+    }
+    Errno::last_raw()
+}
+
+unsafe extern "C" {
+    static mut environ: *const *const c_char;
+}
+
+/// Makes a copy that survives exec, with a number so high that scripts do not use it.
+fn copy_out_of_the_way(fd: RawFd) -> nix::Result<()> {
+    let mut result = Err(Errno::EMFILE);
+    for least in [1000, 500, 200, 100, 50, 10, 3] {
+        // SAFETY: makes a new descriptor; nobody in this process owns it, and exec follows.
+        result = Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD, least) }).map(|_| ());
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// The inherited variables, byte for byte and in order, without those that are removed or set; then those that are set.
+fn environment(plan: &Plan<'_>) -> nix::Result<Vec<CString>> {
+    let mut variables = Vec::new();
+    // SAFETY: `environ` is null or a list of strings that ends in a null, and there is one thread, so nobody changes it.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            let variable = CStr::from_ptr(*at);
+            if !is_replaced(plan, variable.to_bytes()) {
+                variables.push(variable.to_owned());
+            }
+            at = at.add(1);
+        }
+    }
+    for (name, value) in plan.set {
+        let line = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        variables.push(CString::new(line).map_err(|_| Errno::EINVAL)?);
+    }
+    Ok(variables)
+}
+
+fn is_replaced(plan: &Plan<'_>, variable: &[u8]) -> bool {
+    let name = variable.split(|&byte| byte == b'=').next().unwrap_or_default();
+    let name = OsStr::from_bytes(name);
+    plan.remove.iter().any(|removed| removed == name) || plan.set.iter().any(|(set, _)| set == name)
+}
+
+fn terminated<'a>(words: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
+    words.map(CStr::as_ptr).chain([ptr::null()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    fn plan<'a>(set: &'a [(OsString, OsString)], remove: &'a [OsString]) -> Plan<'a> {
+        Plan { argv: &[], set, remove, group: None, descriptor: None }
+    }
+
+    #[test]
+    fn a_variable_is_replaced_by_its_whole_name_only() {
+        let set = [("FENCED_LOCK".into(), "a".into())];
+        let remove = ["FENCED_TOKEN".into()];
+        let plan = plan(&set, &remove);
+        assert!(
+            is_replaced(&plan, b"FENCED_LOCK=b")
+                && is_replaced(&plan, b"FENCED_TOKEN=")
+                && is_replaced(&plan, b"FENCED_TOKEN")
+        );
+        assert!(!is_replaced(&plan, b"FENCED_LOCKS=b") && !is_replaced(&plan, b"FENCED=1") && !is_replaced(&plan, b""));
+    }
+
+    #[test]
+    fn what_is_set_comes_once_and_what_is_inherited_stays() {
+        let set = [("PATH".into(), OsString::from_vec(b"/\xff".to_vec()))];
+        let plan = plan(&set, &[]);
+        let variables = environment(&plan).unwrap();
+        let paths: Vec<_> = variables.iter().filter(|line| line.to_bytes().starts_with(b"PATH=")).collect();
+        assert_eq!(paths, [&CString::new(b"PATH=/\xff".to_vec()).unwrap()]);
+        assert!(variables.len() >= std::env::vars_os().filter(|(name, _)| name != "PATH").count());
+    }
+
+    #[test]
+    fn a_value_with_a_nul_is_an_error() {
+        let set = [("A".into(), "b\0c".into())];
+        assert_eq!(environment(&plan(&set, &[])).unwrap_err(), Errno::EINVAL);
+    }
+}

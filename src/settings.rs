@@ -1,0 +1,518 @@
+//! What was typed and what the environment says, checked once: nothing later reads either again.
+//! The command line wins over the environment; every refusal names the flag or the variable that mends it.
+
+use crate::name::LockName;
+use crate::timing::{self, show};
+use crate::{cli, exit};
+use nix::sys::signal::Signal;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The default of `--ttl`.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
+/// The default of `--wait`.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(60);
+/// The key prefix on etcd where the URL has none.
+pub const DEFAULT_PREFIX: &str = "/fenced/v1";
+/// The port of an etcd member where the URL has none.
+pub const DEFAULT_PORT: u16 = 2379;
+
+/// What becomes of background processes that are still alive when the command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnExit {
+    /// Stop signal, grace, SIGKILL, then release.
+    #[default]
+    Kill,
+    /// Hold and renew until they end.
+    Wait,
+    /// Release now and let them run; unsafe.
+    Leave,
+}
+
+/// How much fenced says on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Chatter {
+    /// Nothing.
+    Quiet,
+    /// What went wrong or is about to.
+    #[default]
+    Normal,
+    /// Each step.
+    Verbose,
+}
+
+/// Where the lock is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// An etcd cluster.
+    Etcd {
+        /// Members as `host:port`, in the order given.
+        members: Vec<String>,
+        /// The key prefix, without a slash at its end.
+        prefix: String,
+    },
+    /// A local directory; `None` is the user's default one.
+    File {
+        /// The directory, absolute.
+        directory: Option<PathBuf>,
+    },
+}
+
+/// Where the status line goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatusTo {
+    /// `--status-file`.
+    File(PathBuf),
+    /// `--status-fd`.
+    Descriptor(i32),
+}
+
+/// The settings of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The lock.
+    pub lock: LockName,
+    /// The store.
+    pub store: StoreUrl,
+    /// Nobody chose a store: the embedded one is used, and fenced says so.
+    pub unconfigured: bool,
+    /// Lease length.
+    pub ttl: Duration,
+    /// How long to wait for the lock; `None` is for ever.
+    pub wait: Option<Duration>,
+    /// Exit status when the lock stayed held.
+    pub busy_exit: u8,
+    /// Time between the stop signal and SIGKILL.
+    pub grace: Duration,
+    /// The stop signal's number.
+    pub stop_signal: i32,
+    /// What becomes of background processes.
+    pub on_exit: OnExit,
+    /// The longest random delay before asking.
+    pub jitter: Duration,
+    /// Where the status line goes, if anywhere.
+    pub status: Option<StatusTo>,
+    /// Free text for people.
+    pub note: Option<String>,
+    /// How much to say.
+    pub chatter: Chatter,
+    /// The command and its arguments, at least one word.
+    pub command: Vec<OsString>,
+    /// The locks held around this run, a line `<store URL> <encoded lock>` each (`FENCED_HELD`).
+    pub held: String,
+}
+
+impl cli::Run {
+    /// Where the status line was asked to go.
+    #[must_use]
+    pub fn status(&self) -> Option<StatusTo> {
+        self.status_file.clone().map(StatusTo::File).or(self.status_fd.map(StatusTo::Descriptor))
+    }
+}
+
+/// The environment as a function, so that this module reads none.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// A value and what to call it in a refusal: the flag, or the variable that it came from.
+struct Given {
+    source: &'static str,
+    value: String,
+}
+
+/// Checks what was typed for `fenced run`.
+///
+/// # Errors
+/// One clause that names the flag or variable to mend.
+pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
+    let status = typed.status();
+    let lock = LockName::parse(&typed.lock).map_err(|why| format!("--lock: {why}"))?;
+    let given_store = pick("--store", typed.store.store, "FENCED_STORE", environment)?;
+    let unconfigured = given_store.is_none();
+    let store = given_store.map_or(Ok(StoreUrl::File { directory: None }), |g| named(&g, store_url))?;
+    let ttl = pick("--ttl", typed.ttl, "FENCED_TTL", environment)?.map_or(Ok(DEFAULT_TTL), |g| named(&g, positive))?;
+    let wait = if typed.no_wait {
+        Some(Duration::ZERO)
+    } else {
+        pick("--wait", typed.wait, "FENCED_WAIT", environment)?
+            .map_or(Ok(Some(DEFAULT_WAIT)), |g| named(&g, waiting))?
+    };
+    let grace = pick("--grace", typed.grace, "FENCED_GRACE", environment)?;
+    let grace = grace.map(|g| named(&g, duration)).transpose()?;
+    let grace = match store {
+        StoreUrl::Etcd { .. } => {
+            let grace = grace.unwrap_or_else(|| timing::default_grace(ttl));
+            timing::check(ttl, grace)?;
+            grace
+        }
+        StoreUrl::File { .. } => grace.unwrap_or(timing::DEFAULT_GRACE),
+    };
+    let signal = pick("--signal", typed.signal, "FENCED_SIGNAL", environment)?;
+    let on_exit = pick("--on-exit", typed.on_exit, "FENCED_ON_EXIT", environment)?;
+    let jitter = pick("--jitter", typed.jitter, "FENCED_JITTER", environment)?;
+    Ok(Run {
+        lock,
+        store,
+        unconfigured,
+        ttl,
+        wait,
+        busy_exit: typed.busy_exit.unwrap_or(exit::BUSY),
+        grace,
+        stop_signal: signal.map_or(Ok(Signal::SIGTERM as i32), |g| named(&g, stop_signal))?,
+        on_exit: on_exit.map_or(Ok(OnExit::Kill), |g| named(&g, background))?,
+        jitter: jitter.map_or(Ok(Duration::ZERO), |g| named(&g, duration))?,
+        status,
+        note: typed.note,
+        chatter: match (typed.quiet, typed.verbose) {
+            (true, _) => Chatter::Quiet,
+            (_, true) => Chatter::Verbose,
+            _ => Chatter::Normal,
+        },
+        command: command(typed.command, typed.shell)?,
+        held: environment("FENCED_HELD").map(|held| held.to_string_lossy().into_owned()).unwrap_or_default(),
+    })
+}
+
+fn pick(
+    flag: &'static str,
+    typed: Option<String>,
+    variable: &'static str,
+    environment: Environment,
+) -> Result<Option<Given>, String> {
+    if let Some(value) = typed {
+        return Ok(Some(Given { source: flag, value }));
+    }
+    match environment(variable).filter(|value| !value.is_empty()).map(OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(Given { source: variable, value })),
+        Some(Err(_)) => Err(format!("{variable}: not UTF-8")),
+    }
+}
+
+fn named<T>(given: &Given, check: impl FnOnce(&str) -> Result<T, String>) -> Result<T, String> {
+    check(&given.value).map_err(|why| format!("{}: {why}", given.source))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(format!("{text} has no unit, use {text}s or {text}ms"));
+    }
+    humantime::parse_duration(text)
+        .map_err(|why| format!("{text:?} is no duration ({why}), use one like 30s, 500ms or '1m 30s'"))
+}
+
+fn positive(text: &str) -> Result<Duration, String> {
+    let span = duration(text)?;
+    if span.is_zero() { Err(format!("cannot be zero, use {} or so", show(DEFAULT_TTL))) } else { Ok(span) }
+}
+
+fn waiting(text: &str) -> Result<Option<Duration>, String> {
+    if text == "forever" { Ok(None) } else { duration(text).map(Some) }
+}
+
+fn background(text: &str) -> Result<OnExit, String> {
+    match text {
+        "kill" => Ok(OnExit::Kill),
+        "wait" => Ok(OnExit::Wait),
+        "leave" => Ok(OnExit::Leave),
+        _ => Err(format!("{text:?} is none of kill, wait, leave")),
+    }
+}
+
+fn stop_signal(text: &str) -> Result<i32, String> {
+    let upper = text.to_ascii_uppercase();
+    let by_name = || Signal::from_str(&format!("SIG{}", upper.trim_start_matches("SIG"))).ok();
+    let by_number = || text.parse().ok().and_then(|n: i32| Signal::try_from(n).ok());
+    let signal =
+        by_name().or_else(by_number).ok_or_else(|| format!("{text:?} is no signal, use one like TERM or INT"))?;
+    match signal {
+        Signal::SIGSTOP | Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU | Signal::SIGCONT => {
+            Err(format!("{text} pauses or continues a process, use one that ends it, like TERM or INT"))
+        }
+        _ => Ok(signal as i32),
+    }
+}
+
+fn command(words: Vec<OsString>, shell: bool) -> Result<Vec<OsString>, String> {
+    if words.first().is_none_or(|word| word.is_empty()) {
+        return Err("the command is empty, name one after the options".into());
+    }
+    if !shell {
+        return Ok(words);
+    }
+    if words.len() > 1 {
+        return Err("--shell takes the command as one string, quote it".into());
+    }
+    Ok([OsString::from("/bin/sh"), "-c".into()].into_iter().chain(words).collect())
+}
+
+fn store_url(text: &str) -> Result<StoreUrl, String> {
+    if text.chars().any(char::is_control) {
+        return Err("a store URL cannot hold control characters".into());
+    }
+    let (scheme, rest) = text
+        .split_once(':')
+        .ok_or_else(|| format!("{text:?} is no store URL, use etcd://HOST:{DEFAULT_PORT} or file:///DIR"))?;
+    match scheme {
+        "file" => file_url(rest),
+        "etcd" => etcd_url(rest),
+        "etcds" => Err("etcds:// (TLS) is not supported by this version".into()),
+        _ => Err(format!("{scheme}: is no store that fenced knows, use etcd://HOST:{DEFAULT_PORT} or file:///DIR")),
+    }
+}
+
+fn file_url(rest: &str) -> Result<StoreUrl, String> {
+    let path = match rest {
+        "" => return Ok(StoreUrl::File { directory: None }),
+        _ if rest.starts_with("///") => &rest[2..],
+        _ if rest.starts_with('/') && !rest.starts_with("//") => rest,
+        _ => return Err(format!("file:{rest} names no absolute directory, use file:///DIR (three slashes)")),
+    };
+    let bytes: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
+    if bytes.contains(&0) {
+        return Err("a directory cannot hold a zero byte".into());
+    }
+    Ok(StoreUrl::File { directory: Some(PathBuf::from(OsString::from_vec(bytes))) })
+}
+
+fn etcd_url(rest: &str) -> Result<StoreUrl, String> {
+    let none = || format!("etcd:{rest} names no host, use etcd://HOST:{DEFAULT_PORT}");
+    let authority = rest.strip_prefix("//").ok_or_else(none)?;
+    let (hosts, path) = authority.split_once('/').unwrap_or((authority, ""));
+    if hosts.contains('@') {
+        return Err("a store URL holds no user or password, and this version has no other way to give them".into());
+    }
+    let members = hosts
+        .split(',')
+        .map(|host| {
+            member(host).ok_or_else(|| {
+                if host.is_empty() { none() } else { format!("{host:?} is no HOST or HOST:PORT of an etcd member") }
+            })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let path = path.trim_end_matches('/');
+    if let Some(strange) = path.chars().find(|c| "?#% ".contains(*c)) {
+        return Err(format!("the key prefix of {rest:?} holds {strange:?}, a store URL has none"));
+    }
+    let prefix = if path.is_empty() { DEFAULT_PREFIX.to_owned() } else { format!("/{path}") };
+    Ok(StoreUrl::Etcd { members, prefix })
+}
+
+/// A member as `host:port`, an IPv6 address in brackets; no user, query or fragment.
+fn member(host: &str) -> Option<String> {
+    let (name, port) = match host.rfind(':') {
+        Some(colon) if !host.ends_with(']') => (&host[..colon], host[colon + 1..].parse().ok()?),
+        _ => (host, DEFAULT_PORT),
+    };
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-' || b == b'_';
+    let valid = match name.strip_prefix('[').and_then(|v6| v6.strip_suffix(']')) {
+        Some(v6) => v6.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !name.is_empty() && name.bytes().all(plain),
+    };
+    (valid && port != 0).then(|| format!("{name}:{port}"))
+}
+
+/// The line that `FENCED_HELD` has for a lock.
+#[must_use]
+pub fn held_line(store: &str, lock: &LockName) -> String {
+    format!("{store} {}", lock.encoded())
+}
+
+/// Whether a command's words can be handed to the kernel at all.
+///
+/// # Errors
+/// When one of them holds a zero byte (which the command line cannot carry, but a library caller can).
+pub fn c_strings(words: &[OsString]) -> Result<Vec<std::ffi::CString>, String> {
+    let c_string = |word: &OsString| {
+        std::ffi::CString::new(<OsStr as OsStrExt>::as_bytes(word))
+            .map_err(|_| "the command holds a zero byte".to_owned())
+    };
+    words.iter().map(c_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn parse(words: &[&str], variables: &[(&str, &str)]) -> Result<Run, String> {
+        let words = ["fenced", "run"].iter().chain(words);
+        let typed = cli::Cli::try_parse_from(words).map_err(|error| cli::one_line(&error))?;
+        let cli::Command::Run(typed) = typed.command;
+        let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value));
+        run(typed, &find)
+    }
+
+    fn etcd(words: &[&str]) -> Result<Run, String> {
+        parse(&[&["--store", "etcd://h", "--lock", "a"], words, &["true"]].concat(), &[])
+    }
+
+    fn local(words: &[&str]) -> Result<Run, String> {
+        parse(&[&["--lock", "a"], words, &["true"]].concat(), &[])
+    }
+
+    fn refused(outcome: Result<Run, String>, words: &[&str]) {
+        let why = outcome.expect_err("accepted");
+        for word in words {
+            assert!(why.contains(word), "{why:?} does not say {word:?}");
+        }
+        assert!(!why.contains('\n') && !why.ends_with('.'), "{why:?}");
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_manual() {
+        let run = etcd(&[]).unwrap();
+        assert_eq!((run.ttl, run.wait, run.grace), (DEFAULT_TTL, Some(DEFAULT_WAIT), Duration::from_millis(7_500)));
+        assert_eq!((run.stop_signal, run.on_exit, run.busy_exit), (15, OnExit::Kill, 75));
+        let run = local(&[]).unwrap();
+        assert_eq!(run.grace, Duration::from_secs(10), "on file: the grace is free of the ttl");
+        assert!(run.unconfigured);
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_environment() {
+        let variables =
+            [("FENCED_TTL", "20s"), ("FENCED_WAIT", "5s"), ("FENCED_STORE", "file:///x"), ("FENCED_GRACE", "")];
+        let run = parse(&["--lock", "a", "--ttl", "40s", "true"], &variables).unwrap();
+        assert_eq!((run.ttl, run.wait), (Duration::from_secs(40), Some(Duration::from_secs(5))));
+        assert_eq!(run.store, StoreUrl::File { directory: Some("/x".into()) });
+        assert!(!run.unconfigured);
+        let run = parse(&["--lock", "a", "-n", "true"], &variables).unwrap();
+        assert_eq!(run.wait, Some(Duration::ZERO), "a flag overrides a variable it conflicts with");
+    }
+
+    #[test]
+    fn a_refusal_names_the_variable_that_the_value_came_from() {
+        refused(parse(&["--lock", "a", "true"], &[("FENCED_TTL", "30")]), &["FENCED_TTL", "30s"]);
+        refused(parse(&["--lock", "a", "true"], &[("FENCED_STORE", "nfs:x")]), &["FENCED_STORE", "nfs"]);
+    }
+
+    #[test]
+    fn what_is_exported_to_a_command_is_not_read_as_an_option() {
+        let run = parse(&["--lock", "a", "true"], &[("FENCED_LOCK", "b"), ("FENCED_TOKEN", "7")]).unwrap();
+        assert_eq!(run.lock.as_str(), "a");
+    }
+
+    #[test]
+    fn durations_without_unit_sign_or_sense_are_refused_by_the_flags_name() {
+        for flag in ["--ttl", "--wait", "--grace", "--jitter"] {
+            for bad in ["30", "", "x", "-5s", "1.5.2s", "99999999999999999999h", "5 parsecs"] {
+                refused(local(&[&format!("{flag}={bad}")]), &[flag]);
+            }
+        }
+        refused(local(&["--ttl", "0"]), &["--ttl", "zero"]);
+        assert_eq!(local(&["--wait", "0"]).unwrap().wait, Some(Duration::ZERO));
+        assert_eq!(local(&["--wait", "forever"]).unwrap().wait, None);
+        assert_eq!(local(&["--grace", "1m 30s"]).unwrap().grace, Duration::from_secs(90));
+    }
+
+    #[test]
+    fn a_lease_that_cannot_fit_is_refused_on_etcd_and_free_on_file() {
+        refused(etcd(&["--ttl", "301s"]), &["--ttl", "5m or less"]);
+        refused(etcd(&["--ttl", "1s"]), &["--ttl 2s or more"]);
+        refused(etcd(&["--grace", "29s"]), &["--grace", "or less"]);
+        assert!(local(&["--ttl", "301s", "--grace", "1h"]).is_ok());
+        assert!(etcd(&["--ttl", "2s", "--grace", "300ms"]).is_ok());
+    }
+
+    #[test]
+    fn names_are_checked() {
+        refused(parse(&["--lock", "", "true"], &[]), &["--lock", "empty"]);
+        refused(parse(&["--lock", "a\nb", "true"], &[]), &["--lock", "control"]);
+        refused(parse(&["--lock", &"x".repeat(256), "true"], &[]), &["--lock", "255"]);
+        refused(parse(&["true"], &[]), &["--lock"]);
+    }
+
+    #[test]
+    fn a_command_must_be_there() {
+        refused(parse(&["--lock", "a"], &[]), &["COMMAND"]);
+        refused(parse(&["--lock", "a", "--"], &[]), &["COMMAND"]);
+        refused(parse(&["--lock", "a", "--", ""], &[]), &["command is empty"]);
+        refused(parse(&["--lock", "a", "-c", "echo", "x"], &[]), &["--shell", "one string"]);
+        assert_eq!(local(&["-c"]).unwrap().command, ["/bin/sh", "-c", "true"]);
+    }
+
+    #[test]
+    fn the_commands_own_flags_are_left_alone() {
+        let run = parse(&["--lock", "a", "grep", "-n", "--lock", "b", "-v", "--", "-q"], &[]).unwrap();
+        assert_eq!(run.command, ["grep", "-n", "--lock", "b", "-v", "--", "-q"]);
+        assert_eq!((run.wait, run.chatter), (Some(DEFAULT_WAIT), Chatter::Normal));
+        let run = parse(&["--lock", "a", "--", "--version"], &[]).unwrap();
+        assert_eq!(run.command, ["--version"]);
+    }
+
+    #[test]
+    fn a_mistyped_flag_is_refused_and_not_taken_for_the_command() {
+        refused(parse(&["--lock", "a", "--tll", "5s", "true"], &[]), &["--tll"]);
+        refused(parse(&["--lock", "a", "-n", "--wait", "5s", "true"], &[]), &["--wait"]);
+        refused(parse(&["--lock", "a", "-E", "256", "true"], &[]), &["256"]);
+    }
+
+    #[test]
+    fn stop_signals_have_many_spellings_and_must_end_a_process() {
+        for spelling in ["INT", "SIGINT", "int", "2"] {
+            assert_eq!(local(&["--signal", spelling]).unwrap().stop_signal, 2);
+        }
+        for bad in ["", "0", "-1", "99", "STOP", "SIGCONT", "NOPE"] {
+            refused(local(&[&format!("--signal={bad}")]), &["--signal"]);
+        }
+    }
+
+    #[test]
+    fn store_urls_are_taken_apart() {
+        let etcd = |members: &[&str], prefix: &str| StoreUrl::Etcd {
+            members: members.iter().map(|&m| m.into()).collect(),
+            prefix: prefix.into(),
+        };
+        for (text, url) in [
+            ("etcd://h", etcd(&["h:2379"], "/fenced/v1")),
+            ("etcd://h:1,[::1]:2,10.0.0.1/", etcd(&["h:1", "[::1]:2", "10.0.0.1:2379"], "/fenced/v1")),
+            ("etcd://h/team/locks/", etcd(&["h:2379"], "/team/locks")),
+            ("file:", StoreUrl::File { directory: None }),
+            ("file:///var/lock%20s", StoreUrl::File { directory: Some("/var/lock s".into()) }),
+            ("file:/var/locks", StoreUrl::File { directory: Some("/var/locks".into()) }),
+        ] {
+            assert_eq!(store_url(text), Ok(url), "{text}");
+        }
+    }
+
+    #[test]
+    fn store_urls_that_make_no_sense_are_refused() {
+        for bad in [
+            "",
+            "etcd",
+            "etcd:",
+            "etcd:h",
+            "etcd://",
+            "etcd:///p",
+            "etcd://,h",
+            "etcd://h:0",
+            "etcd://h:x",
+            "etcd://u@h",
+            "etcd://h?x",
+            "etcd://h/p?x=1",
+            "etcd://h/p q",
+            "etcd://u:secret@h/p",
+            "etcd://h:70000",
+            "etcd://[::1",
+            "etcd://[zz]",
+            "etcd://h\n",
+            "file:x",
+            "file://h/d",
+            "file:///a%00b",
+            "zookeeper://h",
+            "/var/lock",
+            "http://h:2379",
+        ] {
+            refused(
+                local(&["--store", bad]).map_err(|why| if bad.is_empty() { format!("--store {why}") } else { why }),
+                &["--store"],
+            );
+        }
+    }
+}

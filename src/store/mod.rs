@@ -1,0 +1,4 @@
+//! Where locks are kept: the contract, and who fulfils it.
+
+pub mod contract;
+pub mod local;
