@@ -1,0 +1,68 @@
+# make demo   builds and shows two runs with increasing tokens
+# make test   the whole suite, against a real etcd
+# See README.md for the others.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CARGO   ?= cargo
+
+TARGET   := $(or $(CARGO_TARGET_DIR),target)
+BINARY   := $(TARGET)/release/fenced
+SERVERS  := $(CURDIR)/target/test-servers
+SOURCES  := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
+
+bindir   := $(DESTDIR)$(PREFIX)/bin
+mandir   := $(DESTDIR)$(PREFIX)/share/man/man1
+bashdir  := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+zshdir   := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+fishdir  := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+.PHONY: build demo test lint bench generate install uninstall setup setup-test clean
+
+build: $(BINARY)
+
+$(BINARY): $(SOURCES)
+	@scripts/setup-build.sh
+	$(CARGO) build --release --locked
+	@touch $@
+
+# What the build needs beside Rust and a C compiler.
+setup:
+	@scripts/setup-build.sh
+
+# The etcd servers that the tests start; nothing is installed.
+setup-test: setup
+	@scripts/setup-test.sh $(SERVERS)
+
+demo: $(BINARY)
+	@scripts/demo.sh $(BINARY)
+
+# A server that cannot be had here (another Debian, another processor) leaves its variable empty.
+test: setup-test
+	FENCED_TEST_ETCD_34=$$(ls $(SERVERS)/3.4/etcd || :) FENCED_TEST_ETCD_35=$$(ls $(SERVERS)/3.5/etcd || :) \
+	    $(CARGO) test --locked --no-fail-fast
+
+lint: setup
+	@scripts/lint.sh
+
+bench: $(BINARY)
+	@scripts/bench.sh $(BINARY)
+
+# man/ and completions/, from the definition of the command line.
+generate: setup
+	FENCED_REGENERATE=1 $(CARGO) test --locked --test generated
+
+install: $(BINARY)
+	install -d $(bindir) $(mandir) $(bashdir) $(zshdir) $(fishdir)
+	install -m 755 $(BINARY) $(bindir)/fenced
+	install -m 644 man/*.1 $(mandir)
+	install -m 644 completions/fenced.bash $(bashdir)/fenced
+	install -m 644 completions/_fenced $(zshdir)/_fenced
+	install -m 644 completions/fenced.fish $(fishdir)/fenced.fish
+
+uninstall:
+	rm -f $(bindir)/fenced $(addprefix $(mandir)/,$(notdir $(wildcard man/*.1)))
+	rm -f $(bashdir)/fenced $(zshdir)/_fenced $(fishdir)/fenced.fish
+
+clean:
+	$(CARGO) clean
