@@ -1,0 +1,7 @@
+//! What the integration tests share: running the real binary, real servers and a proxy that gets in their way, waiting
+//! for things, and looking at processes.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub mod processes;
+pub mod run;
+pub mod wait;
