@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod commands;
+pub mod etcd;
 pub mod exit;
 pub mod guard;
 pub mod hold;

@@ -9,6 +9,7 @@ use crate::hold::machine::Machine;
 use crate::report::{Reporter, span};
 use crate::settings::{self, Chatter, Run, StatusTo, StoreUrl, held_line};
 use crate::store::contract::{Contender, Failure, Grant, Queue, Store};
+use crate::store::etcd::EtcdStore;
 use crate::store::local::{self, Local};
 use crate::sys::error::in_words;
 use crate::sys::executable::{self, Refusal};
@@ -133,8 +134,16 @@ impl Prepared {
         let held = AssertUnwindSafe(|| {
             runtime.block_on(async {
                 match &settings.store {
-                    StoreUrl::Etcd { .. } => {
-                        (never_asked(Verdict::Unavailable("etcd is not supported yet".into())), None)
+                    StoreUrl::Etcd { members, prefix } => {
+                        let store = EtcdStore::new(
+                            members,
+                            prefix.clone(),
+                            settings.lock.clone(),
+                            contender(settings),
+                            settings.ttl,
+                            settings.grace,
+                        );
+                        self.with(store, settings, reporter, machine).await
                     }
                     StoreUrl::File { directory } => {
                         let store = open_local(directory.as_deref(), settings, reporter, patience);

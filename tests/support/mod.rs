@@ -2,6 +2,8 @@
 //! for things, and looking at processes.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod etcd;
 pub mod processes;
+pub mod proxy;
 pub mod run;
 pub mod wait;

@@ -1,0 +1,187 @@
+//! What went wrong with an etcd call, in words that a user can act on, classed by what the caller does next.
+
+use etcd_client::Error;
+use std::error::Error as StdError;
+use std::io;
+
+/// Why a member did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// No answer, or none that can be trusted: another member or another time may do better.
+    Unavailable {
+        /// One clause.
+        why: String,
+        /// Whether the member may have got the request, and so may have done it.
+        sent: Sent,
+    },
+    /// Asking again will not help.
+    Refused(String),
+    /// A lease of that id exists already: with an id of our own choosing it is ours.
+    LeaseExists,
+    /// The member does not know the lease. As the answer to a transaction this is certain; from a keepalive it is not:
+    /// a leader that was frozen and thawed says it of live leases.
+    LeaseUnknown,
+}
+
+/// Whether a request that failed may have been carried out all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It never left.
+    Never,
+    /// Nobody knows.
+    Perhaps,
+}
+
+/// The codes of gRPC that decide something here.
+const PERMISSION_DENIED: i32 = 7;
+const UNIMPLEMENTED: i32 = 12;
+
+impl Trouble {
+    /// No answer that can be trusted; the request may have been carried out.
+    pub fn unavailable(why: impl Into<String>) -> Self {
+        Self::Unavailable { why: why.into(), sent: Sent::Perhaps }
+    }
+
+    /// The clause for people.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Unavailable { why, .. } | Self::Refused(why) => why,
+            Self::LeaseExists => "the lease exists already",
+            Self::LeaseUnknown => "the lease is not known",
+        }
+    }
+
+    /// Whether the failed request may have been carried out.
+    #[must_use]
+    pub fn ambiguous(&self) -> bool {
+        matches!(self, Self::Unavailable { sent: Sent::Perhaps, .. })
+    }
+
+    /// What a server said, by its code and its message.
+    fn answer(code: i32, message: &str) -> Self {
+        let said = message.trim_start_matches("etcdserver: ");
+        match said {
+            "lease already exists" => return Self::LeaseExists,
+            "requested lease not found" => return Self::LeaseUnknown,
+            "too large lease TTL" => {
+                return Self::Refused("the store refuses a lease that long, use a shorter --ttl".into());
+            }
+            "request is too large" => {
+                return Self::Refused("the request is too large for the store, shorten --note or the command".into());
+            }
+            _ => {}
+        }
+        if said.contains("user name is empty") {
+            return Self::Refused("the store wants a user and a password, see --user and --password-file".into());
+        }
+        if said.contains("authentication failed") || said.contains("invalid user ID or password") {
+            return Self::Refused("the store refused the user or the password, see --user and --password-file".into());
+        }
+        if code == PERMISSION_DENIED {
+            return Self::Refused("the store denies this user the lock's keys, see --user and the URL's prefix".into());
+        }
+        if code == UNIMPLEMENTED || said.contains("grpc-status header missing") {
+            return Self::unavailable("not an etcd server");
+        }
+        let plain = match said {
+            "mvcc: database space exceeded" => "its database is full (etcdctl alarm list)",
+            "request timed out" => "it got no answer from its cluster",
+            said if said.contains("timed out") => "it got no answer from its cluster",
+            "" => "it failed without a reason",
+            other => other,
+        };
+        Self::unavailable(plain)
+    }
+
+    /// What the connection came to, by the errors that led to it.
+    fn transport(error: &(dyn StdError + 'static)) -> Self {
+        let chain = || std::iter::successors(Some(error), |&e| e.source());
+        if chain().any(|e| e.to_string().contains("dns error")) {
+            return Self::Unavailable { why: "the host name was not found".into(), sent: Sent::Never };
+        }
+        if let Some(io) = chain().find_map(|e| e.downcast_ref::<io::Error>()) {
+            return Self::io(io);
+        }
+        let last = chain().last().map(ToString::to_string).unwrap_or_default();
+        let foreign = ["http2 error", "frame with invalid size", "PROTOCOL_ERROR", "FRAME_SIZE_ERROR"];
+        if foreign.iter().any(|sign| last.contains(sign)) {
+            return Self::unavailable("no etcd answers there, or one that wants TLS");
+        }
+        Self::unavailable(if last.is_empty() { "the connection failed".into() } else { last })
+    }
+
+    fn io(error: &io::Error) -> Self {
+        let (why, sent) = match error.kind() {
+            io::ErrorKind::ConnectionRefused => ("connection refused".into(), Sent::Never),
+            io::ErrorKind::HostUnreachable => ("host unreachable".into(), Sent::Never),
+            io::ErrorKind::NetworkUnreachable => ("network unreachable".into(), Sent::Never),
+            io::ErrorKind::ConnectionReset => ("connection reset".into(), Sent::Perhaps),
+            io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => ("connection closed".into(), Sent::Perhaps),
+            _ => (error.to_string().to_lowercase(), Sent::Perhaps),
+        };
+        Self::Unavailable { why, sent }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::GRpcStatus(status) => match status.source() {
+                Some(source) => Self::transport(source),
+                None => Self::answer(i32::from(status.code()), status.message()),
+            },
+            Error::TransportError(ref inner) => Self::transport(inner),
+            Error::IoError(ref inner) => Self::io(inner),
+            Error::LeaseKeepAliveError(ref why) if why == "lease not found" => Self::LeaseUnknown,
+            Error::InvalidUri(why) => Self::Refused(format!("a member's address cannot be used: {why}, see --store")),
+            Error::InvalidArgs(why) => Self::Refused(format!("{why}, see --store")),
+            other => Self::unavailable(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(message: &str) -> Trouble {
+        Trouble::answer(2, message)
+    }
+
+    #[test]
+    fn the_answers_that_a_protocol_step_rests_on_are_told_apart() {
+        assert_eq!(answer("etcdserver: lease already exists"), Trouble::LeaseExists);
+        assert_eq!(answer("etcdserver: requested lease not found"), Trouble::LeaseUnknown);
+        assert_eq!(Trouble::from(Error::LeaseKeepAliveError("lease not found".into())), Trouble::LeaseUnknown);
+    }
+
+    #[test]
+    fn a_leader_that_lost_its_place_and_whatever_is_unheard_of_is_unavailable_and_may_have_acted() {
+        for said in
+            ["lease is not a primary lessor", "etcdserver: leader changed", "etcdserver: request timed out", "x"]
+        {
+            assert!(answer(said).ambiguous(), "{said}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_refused_with_the_flag_that_mends_them() {
+        for said in ["etcdserver: user name is empty", "etcdserver: authentication failed, invalid user ID or password"]
+        {
+            let Trouble::Refused(why) = answer(said) else { panic!("{said}") };
+            assert!(why.contains("--user"), "{why}");
+        }
+        assert!(matches!(Trouble::answer(PERMISSION_DENIED, "etcdserver: permission denied"), Trouble::Refused(_)));
+    }
+
+    #[test]
+    fn a_refused_connection_never_carried_the_request() {
+        let refused = Error::IoError(io::ErrorKind::ConnectionRefused.into());
+        assert_eq!(
+            Trouble::from(refused),
+            Trouble::Unavailable { why: "connection refused".into(), sent: Sent::Never }
+        );
+        assert!(Trouble::from(Error::IoError(io::ErrorKind::ConnectionReset.into())).ambiguous());
+    }
+}
