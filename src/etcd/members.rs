@@ -170,7 +170,8 @@ impl Members {
 }
 
 fn no_answer(limit: Duration) -> String {
-    let rounded = Duration::from_millis(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1));
+    // To the next tenth of a second: what is left of a limit after the members before is no round number.
+    let rounded = Duration::from_millis(u64::try_from(limit.as_millis().div_ceil(100) * 100).unwrap_or(u64::MAX));
     format!("no answer within {}", show(rounded))
 }
 
