@@ -106,7 +106,7 @@ impl Trouble {
         let last = chain().last().map(ToString::to_string).unwrap_or_default();
         let foreign = ["http2 error", "frame with invalid size", "PROTOCOL_ERROR", "FRAME_SIZE_ERROR"];
         if foreign.iter().any(|sign| last.contains(sign)) {
-            return Self::unavailable("no etcd answers there, or one that wants TLS");
+            return Self::unavailable("not an etcd server, or one that wants TLS");
         }
         Self::unavailable(if last.is_empty() { "the connection failed".into() } else { last })
     }
