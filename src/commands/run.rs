@@ -2,7 +2,8 @@
 
 use crate::cli;
 use crate::exit::{self, Ending, Verdict, signal_name};
-use crate::guard::handle::{Guard, Spec};
+use crate::guard::handle::Guard;
+use crate::guard::terms::Spec;
 use crate::hold::driver::{self, Outcome};
 use crate::hold::event::{FIRST_ANSWER, Setup};
 use crate::hold::machine::Machine;

@@ -1,9 +1,10 @@
 //! fenced's side of the guard: fork it, order it, hear from it, and take over from it.
 
+use super::terms::{Deadlines, Report, Spec, Start};
+
 use super::tree::{self, Chase, Tree};
 use super::wire::{self, Order};
 use super::{serve, spawn};
-use crate::settings::OnExit;
 use crate::sys::clock::now;
 use crate::sys::socket::{self, Received};
 use crate::sys::{proc, ready, timer};
@@ -11,83 +12,13 @@ use crate::timing::Moment;
 use nix::errno::Errno;
 use nix::sys::socket::{Shutdown, shutdown};
 use std::cell::Cell;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
-
-/// What the guard must know when it is forked.
-#[derive(Debug)]
-pub struct Spec {
-    /// The command and its arguments.
-    pub argv: Vec<CString>,
-    /// The stop signal, usually SIGTERM.
-    pub stop_signal: i32,
-    /// The time between the stop signal and SIGKILL, when nothing else shortens it.
-    pub grace: Duration,
-    /// What becomes of background processes that outlive the command.
-    pub on_exit: OnExit,
-}
-
-/// The absolute moments that the guard acts on by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
-    /// The stop signal is sent at the latest here.
-    pub stop_by: Moment,
-    /// SIGKILL is sent here.
-    pub dead_by: Moment,
-}
-
-/// The order to start the command.
-#[derive(Debug)]
-pub struct Start<'a> {
-    /// Variables that are set for the command, over the inherited ones.
-    pub set: Vec<(OsString, OsString)>,
-    /// Inherited variables that the command does not get.
-    pub remove: Vec<OsString>,
-    /// When the command must be gone, until the next [`Guard::renewed`].
-    pub deadlines: Deadlines,
-    /// The local store's descriptor, kept by the guard and inherited by the command unless `--on-exit leave`.
-    pub descriptor: Option<BorrowedFd<'a>>,
-}
-
-/// What the guard tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// The command runs.
-    Started {
-        /// Its process id.
-        pid: i32,
-    },
-    /// The command could not be started: the error number of the failing fork or exec; `ETIME` when it was too late.
-    NotStarted {
-        /// As in `errno(3)`.
-        errno: i32,
-    },
-    /// The command was stopped by this signal (job control).
-    Paused {
-        /// SIGTSTP, SIGSTOP, SIGTTIN or SIGTTOU.
-        signal: i32,
-    },
-    /// The command was reaped; its tree may still live.
-    Ended {
-        /// As `waitpid(2)` gave it.
-        status: i32,
-    },
-    /// Processes that outlived the command and are being ended (`--on-exit kill`) or left (`leave`), as `name (pid)`.
-    Lingering(Vec<String>),
-    /// The guard reached `stop_by` by itself and sent the stop signal.
-    Overdue,
-    /// These processes survived SIGKILL for longer than the margin.
-    Unkillable(Vec<String>),
-    /// The certificate: `waitpid` said ECHILD, nothing is left (or with `leave`: nothing that the guard is to wait for).
-    Clear,
-    /// The guard is gone. [`Guard::take_over`] must follow.
-    Gone,
-}
 
 /// How long a take-over goes on at least, however late it is: the guard has to be gone before its tree comes to us.
 const TAKE_OVER: Duration = Duration::from_millis(200);

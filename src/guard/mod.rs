@@ -4,5 +4,6 @@ pub mod handle;
 pub mod plan;
 mod serve;
 mod spawn;
+pub mod terms;
 pub mod tree;
 mod wire;

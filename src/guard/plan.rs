@@ -6,7 +6,7 @@
 //!            └───────────────────────┴──────────┘   a lease's end, an order, fenced gone
 //! ```
 
-use super::handle::{Deadlines, Report};
+use super::terms::{Deadlines, Report};
 use crate::settings::OnExit;
 use crate::timing::{LEAST_MARGIN, Moment};
 use std::time::Duration;

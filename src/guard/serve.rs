@@ -3,9 +3,9 @@
 //! Every turn looks at the clock before it reaps, and reaping is bounded: a fork storm must not keep the deadline from
 //! being seen.
 
-use super::handle::{Deadlines, Report, Spec};
 use super::plan::{Action, Event, Plan, State};
 use super::spawn::{self, Answer, Command};
+use super::terms::{Deadlines, Report, Spec};
 use super::tree::{self, Chase, Tree};
 use super::wire::{self, Order};
 use crate::settings::OnExit;
@@ -13,7 +13,7 @@ use crate::sys::clock::now;
 use crate::sys::ofd::{self, Span};
 use crate::sys::proc::{self, Reaped};
 use crate::sys::socket::{self, Received};
-use crate::sys::timer::{Alarm, Wake, wait};
+use crate::sys::timer::{KillTimer, Wake, wait};
 use crate::sys::{inherited, urgency};
 use crate::timing::Moment;
 use nix::errno::Errno;
@@ -49,7 +49,7 @@ struct Server<'a> {
     abandoned: bool,
     signals: SignalFd,
     wake: Option<Wake>,
-    alarm: Option<Alarm>,
+    alarm: Option<KillTimer>,
     late: Duration,
     tree: Tree,
     plan: Plan,
@@ -160,7 +160,7 @@ impl<'a> Server<'a> {
         if urgency::take() {
             self.late = LATE.0;
         }
-        self.alarm = Alarm::new().ok();
+        self.alarm = KillTimer::new().ok();
     }
 
     fn hear_of_the_exec(&mut self) {

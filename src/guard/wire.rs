@@ -1,7 +1,7 @@
 //! The messages between fenced and its guard, as bytes. Both ends are the same program, so there is no version; a
 //! message that does not decode is ignored.
 
-use super::handle::{Deadlines, Report};
+use super::terms::{Deadlines, Report};
 use crate::timing::Moment;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

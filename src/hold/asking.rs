@@ -3,7 +3,7 @@
 use super::event::{Action, Actions, Event, FIRST_ANSWER, Phase};
 use super::machine::{Machine, guard_died, nop};
 use crate::exit::Verdict;
-use crate::guard::handle::Report;
+use crate::guard::terms::Report;
 use crate::report::Notice;
 use crate::store::contract::{Failure, Grant, Interruption, Place};
 use crate::timing::{Moment, Window};

@@ -1,7 +1,8 @@
 //! The loop: the only `select!`. It builds an event, asks the machine, and does what it says.
 
 use crate::exit::Verdict;
-use crate::guard::handle::{Deadlines, Guard, Report, Start};
+use crate::guard::handle::Guard;
+use crate::guard::terms::{Deadlines, Report, Start};
 use crate::hold::ending::dying_until;
 use crate::hold::event::{Action, Event, Phase};
 use crate::hold::machine::Machine;

@@ -3,7 +3,7 @@
 use super::event::{Action, Actions, Event};
 use super::machine::{GUARD_PATIENCE, Machine, nop};
 use crate::exit::Verdict;
-use crate::guard::handle::Report;
+use crate::guard::terms::Report;
 use crate::report::Notice;
 use crate::store::contract::{Failure, Interruption, Released};
 use crate::timing::Moment;

@@ -1,7 +1,7 @@
 //! What can happen to a run, and what can be done about it.
 
 use crate::exit::Verdict;
-use crate::guard::handle::{Deadlines, Report};
+use crate::guard::terms::{Deadlines, Report};
 use crate::report::Notice;
 use crate::settings::OnExit;
 use crate::store::contract::{Failure, Grant, Interruption, Place, Released};

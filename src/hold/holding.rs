@@ -3,7 +3,7 @@
 use super::event::{Action, Actions, Event, Phase};
 use super::machine::{Machine, guard_died, nop};
 use crate::exit::{self, Verdict};
-use crate::guard::handle::Report;
+use crate::guard::terms::Report;
 use crate::report::Notice;
 use crate::settings::OnExit;
 use crate::store::contract::{Failure, Interruption};

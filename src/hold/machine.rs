@@ -6,7 +6,7 @@
 
 use super::event::{Action, Actions, Event, Phase, Setup};
 use crate::exit::Verdict;
-use crate::guard::handle::Deadlines;
+use crate::guard::terms::Deadlines;
 use crate::store::contract::Grant;
 use crate::timing::{Moment, Window};
 use std::time::Duration;

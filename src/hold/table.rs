@@ -4,7 +4,7 @@
 use super::event::{Action, Event, FIRST_ANSWER, Phase, Setup};
 use super::machine::{GUARD_PATIENCE, Machine};
 use crate::exit::Verdict;
-use crate::guard::handle::{Deadlines, Report};
+use crate::guard::terms::{Deadlines, Report};
 use crate::report::Notice;
 use crate::settings::OnExit;
 use crate::store::contract::{Failure, Grant, Interruption, Place, Released};

@@ -4,7 +4,7 @@
 use super::event::{Action, Event, Setup};
 use super::machine::Machine;
 use crate::exit::Verdict;
-use crate::guard::handle::{Deadlines, Report};
+use crate::guard::terms::{Deadlines, Report};
 use crate::settings::OnExit;
 use crate::store::contract::{Failure, Grant, Interruption, Place, Released};
 use crate::timing::{Lease, Moment};

@@ -55,9 +55,9 @@ impl AsRawFd for Wake {
 
 /// A timer that kills this process with SIGKILL at a moment, even when it is stopped.
 #[derive(Debug)]
-pub struct Alarm(libc::c_int);
+pub struct KillTimer(libc::c_int);
 
-impl Alarm {
+impl KillTimer {
     /// An alarm that is not set.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Alarm {
     }
 }
 
-impl Drop for Alarm {
+impl Drop for KillTimer {
     fn drop(&mut self) {
         // SAFETY: no pointers; the id is ours.
         unsafe { libc::syscall(libc::SYS_timer_delete, self.0) };

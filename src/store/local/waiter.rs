@@ -6,7 +6,7 @@ use super::queue::{Contention, Entry, Word};
 use crate::name::LockName;
 use crate::store::contract::{Contender, Failure};
 use crate::sys::clock;
-use crate::sys::timer::Alarm;
+use crate::sys::timer::KillTimer;
 use crate::timing::Moment;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Waiter {
     withdrawn: Arc<AtomicBool>,
     /// Where our byte is locked, once that was told.
     pub entry: Option<Entry>,
-    _alarm: Option<Alarm>,
+    _alarm: Option<KillTimer>,
 }
 
 impl Waiter {
@@ -97,6 +97,6 @@ impl Waiter {
 }
 
 /// Kills this process at a moment, even if it is stopped then.
-fn armed(moment: Moment) -> Option<Alarm> {
-    Alarm::new().ok().inspect(|alarm| alarm.set(Some(moment)))
+fn armed(moment: Moment) -> Option<KillTimer> {
+    KillTimer::new().ok().inspect(|alarm| alarm.set(Some(moment)))
 }
