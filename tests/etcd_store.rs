@@ -555,9 +555,10 @@ fn a_release_whose_answer_is_lost_counts_as_released() {
 fn a_key_that_was_gone_before_any_release_was_sent_is_never_reported_as_released() {
     let mut cluster = Cluster::single(Version::V37);
     run(async {
-        let store = store(&cluster, "a");
+        let store = store_with(&cluster.addresses(), "a", 60 * SECOND);
         let grant = holder(&store).await;
-        client(&cluster).await.lease_revoke(lease_of(&grant)).await.expect("revoked");
+        // Under a living lease, as a release of ours would leave it.
+        client(&cluster).await.delete(grant.key.clone().expect("a key"), None).await.expect("deleted");
         cluster.members[0].kill();
         assert!(matches!(store.renew().await, Err(Failure::Unavailable(_))), "the connection is given up");
         // Refused by the kernel: these tries carry nothing anywhere.

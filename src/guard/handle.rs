@@ -1,7 +1,6 @@
 //! fenced's side of the guard: fork it, order it, hear from it, and take over from it.
 
 use super::terms::{Deadlines, Report, Spec, Start};
-
 use super::tree::{self, Chase, Tree};
 use super::wire::{self, Order};
 use super::{serve, spawn};
