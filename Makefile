@@ -47,6 +47,7 @@ lint: setup
 
 bench: $(BINARY)
 	@scripts/bench.sh $(BINARY)
+	@python3 scripts/bench-kill.py $(BINARY)
 
 # man/ and completions/, from the definition of the command line.
 generate: setup
