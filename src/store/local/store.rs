@@ -19,6 +19,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// For so long a held lock is not watched.
+const SHORT: Duration = Duration::from_millis(50);
 /// How often the path is looked at where nothing can watch it.
 const LOOK: Duration = Duration::from_secs(3);
 
@@ -124,10 +126,9 @@ impl Local {
     }
 
     /// Resolves when the path may lead elsewhere.
-    async fn shaken(&self, entry: &Entry) {
-        let watch = self.watch.get_or_init(|| Watch::over(&[entry.file.as_fd(), entry.file.directory.as_fd()]).ok());
-        match watch {
-            Some(watch) if !self.blind.get() => self.blind.set(watch.changed().await.is_err()),
+    async fn shaken(&self) {
+        match self.watch.get() {
+            Some(Some(watch)) if !self.blind.get() => self.blind.set(watch.changed().await.is_err()),
             _ => tokio::time::sleep(LOOK).await,
         }
     }
@@ -191,13 +192,17 @@ impl Store for Local {
 
     async fn interrupted(&self) -> Interruption {
         let Some((entry, _)) = self.holding() else { return pending().await };
+        // To close a watch costs the kernel some 10 ms, which a short command need not pay: its release looks as well.
+        if self.watch.get().is_none() {
+            tokio::time::sleep(SHORT).await;
+        }
         // The first look comes after the watch is there: nothing can happen unseen between the two.
         self.watch.get_or_init(|| Watch::over(&[entry.file.as_fd(), entry.file.directory.as_fd()]).ok());
         loop {
             if matches!(entry.file.in_place(), Ok(false)) {
                 return Interruption::Lost(Self::gone(entry));
             }
-            self.shaken(entry).await;
+            self.shaken().await;
         }
     }
 
