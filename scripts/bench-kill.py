@@ -51,6 +51,8 @@ def one(fenced):
         deadline = time.monotonic() + 10
         while len(tree := below(children(run.pid)[0])) < 20 and time.monotonic() < deadline:
             time.sleep(0.01)
+        # The lock file is watched from 50 ms after the grant on.
+        time.sleep(0.2)
         began = time.monotonic()
         os.unlink(f"{store}/a.lock")
         while any(os.path.exists(f"/proc/{pid}") for pid in tree):
