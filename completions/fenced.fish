@@ -40,7 +40,12 @@ complete -c fenced -n "__fish_fenced_using_subcommand run" -l jitter -d 'Random 
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l status-file -d 'Write one JSON line about the end of the run to this file; it is opened before the lock is asked for' -r -F
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l status-fd -d 'The same to an open file descriptor' -r
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l note -d 'Shown to whoever looks at the lock: a CI job\'s URL, a reason' -r
-complete -c fenced -n "__fish_fenced_using_subcommand run" -l store -d '`etcd://HOST:2379,HOST:2379[/PREFIX]`, `file:` or `file:///DIR` [default: file:] [env: FENCED_STORE]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l store -d '`etcd://HOST:2379,HOST:2379[/PREFIX]`, `etcds://…` for TLS, `etcd:` to take everything from ETCDCTL_*, `file:` or `file:///DIR` [default: file:] [env: FENCED_STORE]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l cacert -d 'Who signed the members\' certificates (PEM) [default: the system\'s authorities] [env: FENCED_CACERT]' -r -F
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l cert -d 'The client\'s own certificate (PEM), with --key [env: FENCED_CERT]' -r -F
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l key -d 'The private key of --cert (PEM, not encrypted) [env: FENCED_KEY_FILE]' -r -F
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l user -d 'A user of the etcd cluster, with --password-file or FENCED_PASSWORD [env: FENCED_USER]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l password-file -d 'The password, on the first line of this file [env: FENCED_PASSWORD_FILE]' -r -F
 complete -c fenced -n "__fish_fenced_using_subcommand run" -s n -l no-wait -l nonblock -d 'Give up at once if the lock is held'
 complete -c fenced -n "__fish_fenced_using_subcommand run" -s c -l shell -d 'COMMAND is one string for `/bin/sh -c`'
 complete -c fenced -n "__fish_fenced_using_subcommand run" -s q -l quiet -d 'Say nothing on stderr'

@@ -3,9 +3,10 @@
 mod support;
 
 use etcd_client::{Client, GetOptions, PutOptions, SortOrder, SortTarget, Txn, TxnOp};
+use fenced::etcd::credentials::Credentials;
 use fenced::name::LockName;
 use fenced::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Store};
-use fenced::store::etcd::EtcdStore;
+use fenced::store::etcd::{self, Contention, EtcdStore};
 use fenced::sys::clock;
 use fenced::timing::Lease;
 use std::cell::{Cell, RefCell};
@@ -30,7 +31,14 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 fn store_with(addresses: &[String], lock: &str, ttl: Duration) -> EtcdStore {
     let contender = Contender { host: "here".into(), pid: 7, command: vec!["job".into()], ..Contender::default() };
     let lock = LockName::parse(lock).expect("a name");
-    EtcdStore::new(addresses, PREFIX.into(), lock, contender, ttl, ttl / 8).expect("a store")
+    let contention = Contention { contender, ttl, grace: ttl / 8, curious: false };
+    let plain = etcd::Cluster {
+        members: addresses.to_vec(),
+        prefix: PREFIX.into(),
+        tls: false,
+        credentials: Credentials::default(),
+    };
+    EtcdStore::new(plain, lock, contention).expect("a store")
 }
 
 fn store(cluster: &Cluster, lock: &str) -> EtcdStore {

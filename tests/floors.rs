@@ -7,7 +7,8 @@ use std::path::Path;
 /// The rooms (top-level modules) of each floor, lowest first. A room uses floors below its own and no neighbour.
 const FLOORS: &[&[&str]] = &[
     &["cli", "exit", "name", "timing", "token"],
-    &["etcd", "settings", "sys"],
+    &["settings", "sys"],
+    &["etcd"],
     &["guard", "report", "store"],
     &["hold"],
     &["commands"],

@@ -1,6 +1,7 @@
 //! `fenced run`: checks everything that can be checked before a store is asked, forks the guard, and lets the heart run.
 
 use crate::cli;
+use crate::etcd::credentials::Credentials;
 use crate::exit::{self, Ending, Verdict, signal_name};
 use crate::guard::handle::Guard;
 use crate::guard::terms::Spec;
@@ -10,7 +11,7 @@ use crate::hold::machine::Machine;
 use crate::report::{Reporter, span};
 use crate::settings::{self, Chatter, Run, StatusTo, StoreUrl, held_line};
 use crate::store::contract::{Contender, Failure, Grant, Queue, Store};
-use crate::store::etcd::EtcdStore;
+use crate::store::etcd::{Cluster, Contention, EtcdStore};
 use crate::store::local::{self, Local};
 use crate::sys::error::in_words;
 use crate::sys::executable::{self, Refusal};
@@ -135,16 +136,14 @@ impl Prepared {
         let held = AssertUnwindSafe(|| {
             runtime.block_on(async {
                 match &settings.store {
-                    StoreUrl::Etcd { members, prefix } => {
-                        let store = EtcdStore::new(
-                            members,
-                            prefix.clone(),
-                            settings.lock.clone(),
-                            contender(settings),
-                            settings.ttl,
-                            settings.grace,
-                        );
-                        self.with(store, settings, reporter, machine).await
+                    StoreUrl::Etcd { members, prefix, tls } => {
+                        let credentials = match Credentials::load(&settings.access, *tls) {
+                            Ok(credentials) => credentials,
+                            Err(why) => return (never_asked(Verdict::Error(why)), None),
+                        };
+                        let (members, prefix) = (members.clone(), prefix.clone());
+                        let cluster = Cluster { members, prefix, tls: *tls, credentials };
+                        self.with(contention(cluster, settings), settings, reporter, machine).await
                     }
                     StoreUrl::File { directory } => {
                         let store = open_local(directory.as_deref(), settings, reporter, patience);
@@ -231,6 +230,16 @@ fn open_local(
     Ok(store)
 }
 
+fn contention(cluster: Cluster, settings: &Run) -> Result<EtcdStore, Failure> {
+    let contention = Contention {
+        contender: contender(settings),
+        ttl: settings.ttl,
+        grace: settings.grace,
+        curious: settings.chatter == Chatter::Verbose,
+    };
+    EtcdStore::new(cluster, settings.lock.clone(), contention)
+}
+
 /// What the store shows of this contender to people.
 fn contender(settings: &Run) -> Contender {
     let uid = nix::unistd::Uid::effective();
@@ -265,7 +274,8 @@ fn exports(settings: &Run, url: &str, grant: &Grant) -> Vec<(OsString, OsString)
         ("FENCED_HELD", held),
     ];
     set.extend(grant.key.clone().map(|key| ("FENCED_KEY", key)));
-    set.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+    let set = set.into_iter().map(|(name, value)| (name.into(), value.into()));
+    set.chain(settings.access.exports().into_iter().map(|(name, value)| (name.into(), value.into()))).collect()
 }
 
 fn never_asked(verdict: Verdict) -> Outcome {

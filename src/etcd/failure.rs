@@ -1,5 +1,6 @@
 //! What went wrong with an etcd call, in words that a user can act on, classed by what the caller does next.
 
+use super::handshake;
 use etcd_client::Error;
 use std::error::Error as StdError;
 use std::io;
@@ -14,8 +15,12 @@ pub enum Trouble {
         /// Whether the member may have got the request, and so may have done it.
         sent: Sent,
     },
-    /// Asking again will not help.
+    /// Asking this member again will not help; one that is set up in another way may do better.
     Refused(String),
+    /// The token of the user's login is not (or no longer) good: log in again.
+    LoggedOut(String),
+    /// The user may not do this.
+    Denied,
     /// A lease of that id exists already: with an id of our own choosing it is ours.
     LeaseExists,
     /// The member does not know the lease. As the answer to a transaction this is certain; from a keepalive it is not:
@@ -35,6 +40,10 @@ pub enum Sent {
 /// The codes of gRPC that decide something here.
 const PERMISSION_DENIED: i32 = 7;
 const UNIMPLEMENTED: i32 = 12;
+const UNAUTHENTICATED: i32 = 16;
+
+/// What a cluster says to a login when it has no users.
+const NO_USERS: &str = "authentication is not enabled";
 
 impl Trouble {
     /// No answer that can be trusted; the request may have been carried out.
@@ -46,7 +55,8 @@ impl Trouble {
     #[must_use]
     pub fn why(&self) -> &str {
         match self {
-            Self::Unavailable { why, .. } | Self::Refused(why) => why,
+            Self::Unavailable { why, .. } | Self::Refused(why) | Self::LoggedOut(why) => why,
+            Self::Denied => "permission denied",
             Self::LeaseExists => "the lease exists already",
             Self::LeaseUnknown => "the lease is not known",
         }
@@ -73,19 +83,26 @@ impl Trouble {
             _ => {}
         }
         if said.contains("user name is empty") {
-            return Self::Refused("the store wants a user and a password, see --user and --password-file".into());
+            return Self::LoggedOut("it wants a user and a password, see --user and --password-file".into());
         }
         if said.contains("authentication failed") || said.contains("invalid user ID or password") {
-            return Self::Refused("the store refused the user or the password, see --user and --password-file".into());
+            return Self::Refused("the user or the password is wrong, see --user and --password-file".into());
         }
-        if code == PERMISSION_DENIED {
-            return Self::Refused("the store denies this user the lock's keys, see --user and the URL's prefix".into());
+        if code == UNAUTHENTICATED || said == "invalid auth token" || said == "revision of auth store is old" {
+            return Self::LoggedOut("it does not accept the token of its own login".into());
+        }
+        if code == PERMISSION_DENIED || said == "permission denied" {
+            return Self::Denied;
         }
         if code == UNIMPLEMENTED || said.contains("grpc-status header missing") {
             return Self::unavailable("not an etcd server");
         }
         let plain = match said {
             "mvcc: database space exceeded" => "its database is full (etcdctl alarm list)",
+            "no leader" => "its cluster has no leader: too few members are up",
+            "rpc not supported for learner" => {
+                "it is a learner, which serves no locks, name a voting member in --store"
+            }
             "request timed out" => "it got no answer from its cluster",
             said if said.contains("timed out") => "it got no answer from its cluster",
             "" => "it failed without a reason",
@@ -100,13 +117,16 @@ impl Trouble {
         if chain().any(|e| e.to_string().contains("dns error")) {
             return Self::Unavailable { why: "the host name was not found".into(), sent: Sent::Never };
         }
+        if let Some(tls) = chain().find_map(tls_error) {
+            return Self::Refused(handshake::in_words(tls));
+        }
         if let Some(io) = chain().find_map(|e| e.downcast_ref::<io::Error>()) {
             return Self::io(io);
         }
         let last = chain().last().map(ToString::to_string).unwrap_or_default();
         let foreign = ["http2 error", "frame with invalid size", "PROTOCOL_ERROR", "FRAME_SIZE_ERROR"];
         if foreign.iter().any(|sign| last.contains(sign)) {
-            return Self::unavailable("not an etcd server, or one that wants TLS");
+            return Self::Refused("it wants TLS (use etcds://), or is no etcd server".into());
         }
         Self::unavailable(if last.is_empty() { "the connection failed".into() } else { last })
     }
@@ -122,6 +142,18 @@ impl Trouble {
         };
         Self::Unavailable { why, sent }
     }
+}
+
+/// An I/O error hides what it was made from to those who walk along its sources.
+fn tls_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a rustls::Error> {
+    let inside = || error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
+    error.downcast_ref().or_else(inside)
+}
+
+/// Whether a login failed because the cluster has no users.
+#[must_use]
+pub(super) fn has_no_users(error: &Error) -> bool {
+    matches!(error, Error::GRpcStatus(status) if status.message().contains(NO_USERS))
 }
 
 impl From<Error> for Trouble {
@@ -167,12 +199,19 @@ mod tests {
 
     #[test]
     fn credentials_are_refused_with_the_flag_that_mends_them() {
-        for said in ["etcdserver: user name is empty", "etcdserver: authentication failed, invalid user ID or password"]
-        {
-            let Trouble::Refused(why) = answer(said) else { panic!("{said}") };
-            assert!(why.contains("--user"), "{why}");
+        let Trouble::Refused(why) = answer("etcdserver: authentication failed, invalid user ID or password") else {
+            panic!("not refused")
+        };
+        assert!(why.contains("--user"), "{why}");
+        assert_eq!(Trouble::answer(PERMISSION_DENIED, "etcdserver: permission denied"), Trouble::Denied);
+    }
+
+    #[test]
+    fn a_login_that_is_no_longer_good_is_told_from_one_that_never_was() {
+        for said in ["user name is empty", "invalid auth token", "revision of auth store is old"] {
+            assert!(matches!(answer(&format!("etcdserver: {said}")), Trouble::LoggedOut(_)), "{said}");
         }
-        assert!(matches!(Trouble::answer(PERMISSION_DENIED, "etcdserver: permission denied"), Trouble::Refused(_)));
+        assert!(matches!(Trouble::answer(UNAUTHENTICATED, "whatever it says"), Trouble::LoggedOut(_)));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The members of a cluster, asked in turn: one client for each, a preferred member that sticks until it fails, an own
 //! deadline on every call, and each member's own reason when none answered.
 
-use super::failure::{Sent, Trouble};
+use super::credentials::Credentials;
+use super::failure::{Sent, Trouble, has_no_users};
 use crate::timing::{SHORTEST_ATTEMPT, show};
-use etcd_client::{Client, ConnectOptions};
+use etcd_client::Client;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,9 +26,22 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Members {
     list: Vec<Member>,
+    credentials: Credentials,
+    /// Below which keys everything happens: what a user must be allowed to read and write.
+    prefix: String,
     preferred: Cell<usize>,
     /// Changes whenever another member is preferred or a connection was given up: streams then start anew.
     moved: watch::Sender<u64>,
+    heard: watch::Sender<Heard>,
+}
+
+/// What the members have told of themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// One of them has answered something.
+    pub answer: bool,
+    /// The cluster has no users, so ours was left out.
+    pub no_users: bool,
 }
 
 struct Member {
@@ -44,15 +58,23 @@ impl std::fmt::Debug for Member {
 }
 
 impl Members {
-    /// The members at these addresses, `host:port` each; the first is preferred until it fails.
+    /// The members at these addresses, `host:port` each; the first is preferred until it fails. `prefix` has no slash at
+    /// its end.
     #[must_use]
-    pub fn new(addresses: &[String]) -> Self {
+    pub fn new(addresses: &[String], credentials: Credentials, prefix: &str) -> Self {
         let member = |address: &String| Member {
             address: address.clone(),
             client: RefCell::default(),
             reason: RefCell::default(),
         };
-        Self { list: addresses.iter().map(member).collect(), preferred: Cell::new(0), moved: watch::Sender::new(0) }
+        Self {
+            list: addresses.iter().map(member).collect(),
+            credentials,
+            prefix: prefix.to_owned(),
+            preferred: Cell::new(0),
+            moved: watch::Sender::new(0),
+            heard: watch::Sender::default(),
+        }
     }
 
     /// How many there are.
@@ -73,14 +95,33 @@ impl Members {
         self.moved.subscribe()
     }
 
+    /// What the members have told of themselves so far, and whatever they will.
+    #[must_use]
+    pub fn heard(&self) -> watch::Receiver<Heard> {
+        self.heard.subscribe()
+    }
+
+    /// The address of the member that is asked first.
+    #[must_use]
+    pub fn preferred(&self) -> &str {
+        &self.list[self.preferred.get()].address
+    }
+
+    /// The user that the members are asked as, if any.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.credentials.user()
+    }
+
     /// Asks the preferred member, then the others, each at most once, until one gives an answer that stands.
     ///
     /// # Errors
-    /// What a member said for certain, or `Unavailable` with the reason of every member that failed.
+    /// What a member said about the request; `Refused` when every member refused; else `Unavailable` with the reason of
+    /// every member that failed.
     pub async fn call<T>(&self, limits: Limits, op: impl AsyncFn(Client) -> Result<T, Trouble>) -> Result<T, Trouble> {
         let until = Instant::now() + limits.all;
         let first = self.preferred.get();
-        let mut sent = Sent::Never;
+        let (mut sent, mut refusals) = (Sent::Never, 0);
         for turn in 0..self.list.len() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -90,10 +131,13 @@ impl Members {
             match self.ask(index, limits.each.min(left), &op).await {
                 Err(Trouble::Unavailable { sent: this, .. }) if this == Sent::Perhaps => sent = this,
                 Err(Trouble::Unavailable { .. }) => {}
+                Err(Trouble::Refused(_)) => refusals += 1,
                 done => return done,
             }
         }
-        Err(Trouble::Unavailable { why: self.reasons(), sent })
+        let refused = refusals == self.list.len();
+        let why = self.reasons(refused);
+        Err(if refused { Trouble::Refused(why) } else { Trouble::Unavailable { why, sent } })
     }
 
     /// As [`Members::call`], in as many rounds as fit into `limits.all`.
@@ -123,31 +167,61 @@ impl Members {
         op: impl AsyncFn(Client) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         let asking = Asking { members: self, index, since: Instant::now() };
-        let question = Box::pin(async { op(self.client(index).await?).await });
+        let question = Box::pin(self.question(index, op));
         let outcome = timeout(limit, question).await;
         std::mem::forget(asking);
         let outcome = outcome.unwrap_or_else(|_| Err(Trouble::unavailable(no_answer(limit))));
         match &outcome {
-            Err(Trouble::Unavailable { why, .. }) => self.failed(index, why),
+            Err(Trouble::Unavailable { why, .. } | Trouble::Refused(why)) => self.failed(index, why),
             _ => self.answered(index),
         }
         outcome
     }
 
-    /// The client of a member. Making one sends nothing: it connects with its first request.
+    /// Asks one member, and once more after a new login where the old one is not good any more: nothing was done then.
+    async fn question<T>(&self, index: usize, op: impl AsyncFn(Client) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        for last in [false, true] {
+            let outcome = op(self.client(index).await?).await;
+            match outcome {
+                Err(Trouble::LoggedOut(why)) if self.user().is_none() => return Err(Trouble::Refused(why)),
+                Err(Trouble::LoggedOut(why)) if last => return Err(Trouble::unavailable(why)),
+                Err(Trouble::LoggedOut(_)) => self.list[index].client.replace(None),
+                Err(Trouble::Denied) => return Err(Trouble::Refused(self.denied())),
+                done => return done,
+            };
+        }
+        Err(Trouble::unavailable("it was not asked"))
+    }
+
+    /// The client of a member. With a user, making one logs in; else it connects with its first request.
     async fn client(&self, index: usize) -> Result<Client, Trouble> {
-        let known = self.list[index].client.borrow().clone();
+        let member = &self.list[index];
+        let known = member.client.borrow().clone();
         if let Some(client) = known {
             return Ok(client);
         }
-        let options = ConnectOptions::new().with_require_leader(true);
-        let client = Client::connect([&self.list[index].address], Some(options)).await?;
-        self.list[index].client.replace(Some(client.clone()));
+        let (url, options) = self.credentials.connection(&member.address, true);
+        let client = match Client::connect([url], Some(options)).await {
+            Err(error) if has_no_users(&error) => {
+                self.heard.send_if_modified(|heard| !std::mem::replace(&mut heard.no_users, true));
+                let (url, options) = self.credentials.connection(&member.address, false);
+                Client::connect([url], Some(options)).await?
+            }
+            connected => connected?,
+        };
+        member.client.replace(Some(client.clone()));
         Ok(client)
+    }
+
+    fn denied(&self) -> String {
+        let user = self.user().map_or("the client certificate's user".to_owned(), |name| format!("user {name}"));
+        let prefix = &self.prefix;
+        format!("{user} has no permission: a role with readwrite on the prefix {prefix}/ is needed, see --user")
     }
 
     fn answered(&self, index: usize) {
         self.list[index].reason.replace(None);
+        self.heard.send_if_modified(|heard| !std::mem::replace(&mut heard.answer, true));
         if self.preferred.replace(index) != index {
             self.moved.send_modify(|n| *n += 1);
         }
@@ -163,9 +237,17 @@ impl Members {
         }
     }
 
-    fn reasons(&self) -> String {
-        let each = self.list.iter().filter_map(|m| Some(format!("{}: {}", m.address, m.reason.borrow().as_ref()?)));
-        format!("no member answered ({})", each.collect::<Vec<_>>().join("; "))
+    /// Each failed member's reason; one that they all share is said once.
+    fn reasons(&self, refused: bool) -> String {
+        let reason = |member: &Member| Some((member.address.clone(), member.reason.borrow().clone()?));
+        let failed: Vec<_> = self.list.iter().filter_map(reason).collect();
+        match failed.first() {
+            Some((_, first)) if refused && failed.iter().all(|(_, why)| why == first) => return first.clone(),
+            _ => {}
+        }
+        let each: Vec<_> = failed.iter().map(|(address, why)| format!("{address}: {why}")).collect();
+        let verb = if refused { "can be used" } else { "answered" };
+        format!("no member {verb} ({})", each.join("; "))
     }
 }
 

@@ -1,4 +1,6 @@
 //! Talking to an etcd cluster: its members in turn, and its errors in words.
 
+pub mod credentials;
 pub mod failure;
+mod handshake;
 pub mod members;

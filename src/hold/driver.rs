@@ -7,7 +7,7 @@ use crate::hold::ending::dying_until;
 use crate::hold::event::{Action, Event, Phase};
 use crate::hold::machine::Machine;
 use crate::report::{Notice, Reporter};
-use crate::store::contract::{Failure, Grant, Interruption, Queue, Store};
+use crate::store::contract::{Failure, Grant, Interruption, Queue, Remark, Store};
 use crate::sys::alarm::Alarm;
 use crate::sys::signals::{Received, Signals, stop_self};
 use crate::sys::{children, clock, inherited, proc};
@@ -59,6 +59,7 @@ struct Loop<'a, S: Store> {
     asked: Asked<'a, Event>,
     watch: Asked<'a, Interruption>,
     hint: Asked<'a, Result<Queue, Failure>>,
+    remark: Asked<'a, Remark>,
     guard_gone: bool,
     /// The command's pid, 0 before it runs.
     command: i32,
@@ -74,6 +75,7 @@ pub async fn drive<S: Store>(run: &Run<'_, S>, machine: Machine) -> Outcome {
         asked: None,
         watch: None,
         hint: None,
+        remark: Some(Box::pin(run.store.remark())),
         guard_gone: false,
         command: 0,
         explained: false,
@@ -99,6 +101,10 @@ impl<'a, S: Store> Loop<'a, S> {
             interruption = answer(&mut self.watch) => Some(Event::Interrupted(interruption)),
             report = run.guard.report(), if !self.guard_gone => Some(self.heard(report)),
             received = run.signals.next() => self.signal(received),
+            remark = answer(&mut self.remark) => {
+                self.note(&remark);
+                None
+            }
             event = answer(&mut self.asked) => Some(event),
             queue = answer(&mut self.hint) => {
                 self.tell_holder(queue);
@@ -251,6 +257,14 @@ impl<'a, S: Store> Loop<'a, S> {
         let Ok(Queue { holder: Some(holder), waiters }) = queue else { return };
         let waiters = waiters.len();
         self.run.reporter.error(&format!("waiting for lock {}: {holder}; {waiters} waiting", self.run.store.lock()));
+    }
+
+    fn note(&mut self, remark: &Remark) {
+        match remark {
+            Remark::Warning(text) => self.run.reporter.error(text),
+            Remark::Detail(text) => self.run.reporter.step(text),
+        }
+        self.remark = Some(Box::pin(self.run.store.remark()));
     }
 
     fn outcome(self, verdict: Verdict) -> Outcome {

@@ -1,7 +1,7 @@
 //! What a store owes to the run that uses it: one contention for one lock, from joining the queue to the release.
 //!
 //! A store value is one contender. The caller runs one of `contend`, `granted`, `renew`, `release` and `withdraw` at a
-//! time, and `interrupted` beside them while it holds; it may drop any of these futures at any await and call again.
+//! time, and `interrupted` beside them while it holds, `remark` beside them always; it may drop any of these futures at any await and call again.
 
 use crate::name::LockName;
 use crate::timing::Lease;
@@ -52,6 +52,15 @@ pub enum Interruption {
     Lost(String),
     /// Somebody asked the holder to stop its command and release.
     Evicted(String),
+}
+
+/// Something that the user of a store should know; it changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// A setting that does not do what it seems to.
+    Warning(String),
+    /// For those who want each step.
+    Detail(String),
 }
 
 /// What a release found.
@@ -135,6 +144,9 @@ pub trait Store {
     /// While the lock is held: resolves when the store says by itself that it is gone or that we are asked to leave.
     /// Trouble with watching is not an event: then it only tries again.
     async fn interrupted(&self) -> Interruption;
+
+    /// Beside all else: resolves when there is something to remark, each remark once.
+    async fn remark(&self) -> Remark;
 
     /// Gives the lock back, only if it is still ours; idempotent, bounded in time. Call it when nothing of the command
     /// is left.

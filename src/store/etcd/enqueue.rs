@@ -77,7 +77,7 @@ impl EtcdStore {
     }
 
     async fn ask_lease(&self, mut client: Client) -> Result<(Lease, bool), Trouble> {
-        let seconds = whole_seconds(self.ttl);
+        let seconds = whole_seconds(self.contention.ttl);
         let sent = clock::now();
         self.note(|s| s.asked = s.asked.or(Some(sent)));
         let standing = self.standing.get();

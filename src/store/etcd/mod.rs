@@ -3,9 +3,10 @@
 mod enqueue;
 mod keys;
 mod release;
+mod remark;
 mod renew;
 mod store;
 mod wait;
 mod watch;
 
-pub use store::EtcdStore;
+pub use store::{Cluster, Contention, EtcdStore};

@@ -1,10 +1,12 @@
 //! The store value: what is known of our own place, and the contract's methods, each of which is told in its own file.
 
 use super::keys::{self, Keys, State, Value};
+use super::remark::Remarked;
+use crate::etcd::credentials::Credentials;
 use crate::etcd::failure::Trouble;
 use crate::etcd::members::{Limits, Members};
 use crate::name::LockName;
-use crate::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Store};
+use crate::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Remark, Store};
 use crate::sys::clock;
 use crate::timing::{Lease, Moment, Window};
 use crate::token::Token;
@@ -16,16 +18,42 @@ use std::time::Duration;
 /// The least that a call may take when no lease hangs on it: connecting over a bad link needs several round trips.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Where the lock is kept, and what is shown there.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// `host:port` each; the first is asked first.
+    pub members: Vec<String>,
+    /// Below which all keys are, without a slash at its end.
+    pub prefix: String,
+    /// Whether the members are spoken to by TLS.
+    pub tls: bool,
+    /// Certificates and the user.
+    pub credentials: Credentials,
+}
+
+/// How a contender asks for the lock.
+#[derive(Clone, Debug)]
+pub struct Contention {
+    /// What others see of it.
+    pub contender: Contender,
+    /// What is asked for, in whole seconds rounded up.
+    pub ttl: Duration,
+    /// Only bounds a renewal attempt.
+    pub grace: Duration,
+    /// Whether to ask the store for more than the lock needs: remarks on its version.
+    pub curious: bool,
+}
+
 /// One contention for one lock on an etcd cluster. Made without any I/O; needs a tokio runtime with timers.
 #[derive(Debug)]
 pub struct EtcdStore {
     pub(super) members: Members,
     pub(super) keys: Keys,
-    pub(super) contender: Contender,
-    pub(super) ttl: Duration,
-    grace: Duration,
+    pub(super) contention: Contention,
+    /// What was remarked already.
+    pub(super) remarked: Cell<Remarked>,
+    url: String,
     prefix: String,
-    addresses: Vec<String>,
     lock: LockName,
     pub(super) standing: Cell<Standing>,
     /// The key that stood before ours when we last looked.
@@ -58,34 +86,29 @@ pub(super) struct Standing {
 }
 
 impl EtcdStore {
-    /// A contention for `lock` on the members at `endpoints` (`host:port`), with keys under `prefix` (no slash at its
-    /// end). `ttl` is what will be asked for, in whole seconds rounded up; `grace` only bounds a renewal attempt.
+    /// A contention for `lock` among the contenders of this cluster.
     ///
     /// # Errors
-    /// `Refused` when there is no endpoint.
-    pub fn new(
-        endpoints: &[String],
-        prefix: String,
-        lock: LockName,
-        contender: Contender,
-        ttl: Duration,
-        grace: Duration,
-    ) -> Result<Self, Failure> {
-        if endpoints.is_empty() {
+    /// `Refused` when there is no member.
+    pub fn new(cluster: Cluster, lock: LockName, contention: Contention) -> Result<Self, Failure> {
+        let Cluster { members, prefix, tls, credentials } = cluster;
+        if members.is_empty() {
             return Err(Failure::Refused("--store names no etcd member".into()));
         }
-        let mut addresses = endpoints.to_vec();
+        let keys = Keys::new(&prefix, &lock);
+        let asked = Members::new(&members, credentials, &prefix);
+        let mut addresses = members;
         addresses.sort();
         addresses.dedup();
+        let scheme = if tls { "etcds" } else { "etcd" };
         Ok(Self {
-            members: Members::new(endpoints),
-            keys: Keys::new(&prefix, &lock),
-            contender,
-            ttl,
-            grace,
+            url: format!("{scheme}://{}{prefix}", addresses.join(",")),
+            members: asked,
+            keys,
+            contention,
             prefix,
-            addresses,
             lock,
+            remarked: Cell::default(),
             standing: Cell::default(),
             before: RefCell::default(),
         })
@@ -111,13 +134,13 @@ impl EtcdStore {
 
     /// The value of our own key.
     pub(super) fn value(&self, state: State) -> Vec<u8> {
-        Value::encode(state, &self.contender)
+        Value::encode(state, &self.contention.contender)
     }
 
     /// The moments of the lease that was proven last, or of the one to ask for.
     pub(super) fn window(&self) -> Window {
-        let asked_for = || Lease { sent: clock::now(), ttl: self.ttl };
-        Window::of(self.standing.get().proven.unwrap_or_else(asked_for), self.grace)
+        let asked_for = || Lease { sent: clock::now(), ttl: self.contention.ttl };
+        Window::of(self.standing.get().proven.unwrap_or_else(asked_for), self.contention.grace)
     }
 
     /// For a renewal by a holder: one attempt in all, so that the caller's next one finds time left.
@@ -160,7 +183,7 @@ impl Store for EtcdStore {
     }
 
     fn url(&self) -> String {
-        format!("etcd://{}{}", self.addresses.join(","), self.prefix)
+        self.url.clone()
     }
 
     async fn contend(&self) -> Result<Place, Failure> {
@@ -177,6 +200,10 @@ impl Store for EtcdStore {
 
     async fn interrupted(&self) -> Interruption {
         self.watch_own().await
+    }
+
+    async fn remark(&self) -> Remark {
+        self.next_remark().await
     }
 
     async fn release(&self) -> Result<Released, Failure> {

@@ -51,6 +51,11 @@ impl Watching {
 
     async fn message(&mut self) -> Result<WatchResponse, Trouble> {
         let message = self.stream.message().await?.ok_or_else(|| Trouble::unavailable("it ended the watch"))?;
+        if message.canceled() && message.created() {
+            // Never begun: the login is not good any more. 3.5 calls that "permission denied", and a user who may read
+            // the key may watch it.
+            return Err(Trouble::LoggedOut(format!("it refused the watch: {}", message.cancel_reason())));
+        }
         if message.canceled() {
             let why = if message.compact_revision() > 0 { "compacted" } else { message.cancel_reason() };
             return Err(Trouble::unavailable(format!("it ended the watch: {why}")));

@@ -7,7 +7,7 @@ use super::queue::{Entry, Word};
 use super::record::hex;
 use super::waiter::Waiter;
 use crate::name::LockName;
-use crate::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Store};
+use crate::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Remark, Store};
 use crate::sys::clock;
 use crate::sys::watch::Watch;
 use crate::timing::{Lease, Moment};
@@ -188,6 +188,10 @@ impl Store for Local {
             Some((entry, _)) => Err(Failure::Lost(Self::gone(entry))),
             None => Err(Failure::Lost("the lock is not held".into())),
         }
+    }
+
+    async fn remark(&self) -> Remark {
+        pending().await
     }
 
     async fn interrupted(&self) -> Interruption {

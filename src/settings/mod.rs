@@ -1,15 +1,25 @@
 //! What was typed and what the environment says, checked once: nothing later reads either again.
 //! The command line wins over the environment; every refusal names the flag or the variable that mends it.
 
+mod access;
+mod given;
+mod url;
+mod values;
+
+pub use access::{Access, Password, User};
+pub use given::Environment;
+pub use url::StoreUrl;
+
 use crate::name::LockName;
-use crate::timing::{self, show};
-use crate::{cli, exit};
+use crate::{cli, exit, timing};
+use access::Chosen;
+use given::pick;
 use nix::sys::signal::Signal;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
+use values::{background, command, duration, positive, stop_signal, waiting};
 
 /// The default of `--ttl`.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
@@ -44,23 +54,6 @@ pub enum Chatter {
     Verbose,
 }
 
-/// Where the lock is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreUrl {
-    /// An etcd cluster.
-    Etcd {
-        /// Members as `host:port`, in the order given.
-        members: Vec<String>,
-        /// The key prefix, without a slash at its end.
-        prefix: String,
-    },
-    /// A local directory; `None` is the user's default one.
-    File {
-        /// The directory, absolute.
-        directory: Option<PathBuf>,
-    },
-}
-
 /// Where the status line goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatusTo {
@@ -77,6 +70,8 @@ pub struct Run {
     pub lock: LockName,
     /// The store.
     pub store: StoreUrl,
+    /// How to get at it.
+    pub access: Access,
     /// Nobody chose a store: the embedded one is used, and fenced says so.
     pub unconfigured: bool,
     /// Lease length.
@@ -113,15 +108,6 @@ impl cli::Run {
     }
 }
 
-/// The environment as a function, so that this module reads none.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
-
-/// A value and what to call it in a refusal: the flag, or the variable that it came from.
-struct Given {
-    source: &'static str,
-    value: String,
-}
-
 /// Checks what was typed for `fenced run`.
 ///
 /// # Errors
@@ -129,18 +115,15 @@ struct Given {
 pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
     let status = typed.status();
     let lock = LockName::parse(&typed.lock).map_err(|why| format!("--lock: {why}"))?;
-    let given_store = pick("--store", typed.store.store, "FENCED_STORE", environment)?;
-    let unconfigured = given_store.is_none();
-    let store = given_store.map_or(Ok(StoreUrl::File { directory: None }), |g| named(&g, store_url))?;
-    let ttl = pick("--ttl", typed.ttl, "FENCED_TTL", environment)?.map_or(Ok(DEFAULT_TTL), |g| named(&g, positive))?;
+    let Chosen { store, unconfigured, access } = access::choose(typed.store, environment)?;
+    let ttl = pick("--ttl", typed.ttl, "FENCED_TTL", environment)?.map_or(Ok(DEFAULT_TTL), |g| g.as_a(positive))?;
     let wait = if typed.no_wait {
         Some(Duration::ZERO)
     } else {
-        pick("--wait", typed.wait, "FENCED_WAIT", environment)?
-            .map_or(Ok(Some(DEFAULT_WAIT)), |g| named(&g, waiting))?
+        pick("--wait", typed.wait, "FENCED_WAIT", environment)?.map_or(Ok(Some(DEFAULT_WAIT)), |g| g.as_a(waiting))?
     };
     let grace = pick("--grace", typed.grace, "FENCED_GRACE", environment)?;
-    let grace = grace.map(|g| named(&g, duration)).transpose()?;
+    let grace = grace.map(|g| g.as_a(duration)).transpose()?;
     let grace = match store {
         StoreUrl::Etcd { .. } => {
             let grace = grace.unwrap_or_else(|| timing::default_grace(ttl));
@@ -155,14 +138,15 @@ pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
     Ok(Run {
         lock,
         store,
+        access,
         unconfigured,
         ttl,
         wait,
         busy_exit: typed.busy_exit.unwrap_or(exit::BUSY),
         grace,
-        stop_signal: signal.map_or(Ok(Signal::SIGTERM as i32), |g| named(&g, stop_signal))?,
-        on_exit: on_exit.map_or(Ok(OnExit::Kill), |g| named(&g, background))?,
-        jitter: jitter.map_or(Ok(Duration::ZERO), |g| named(&g, duration))?,
+        stop_signal: signal.map_or(Ok(Signal::SIGTERM as i32), |g| g.as_a(stop_signal))?,
+        on_exit: on_exit.map_or(Ok(OnExit::Kill), |g| g.as_a(background))?,
+        jitter: jitter.map_or(Ok(Duration::ZERO), |g| g.as_a(duration))?,
         status,
         note: typed.note,
         chatter: match (typed.quiet, typed.verbose) {
@@ -173,148 +157,6 @@ pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
         command: command(typed.command, typed.shell)?,
         held: environment("FENCED_HELD").map(|held| held.to_string_lossy().into_owned()).unwrap_or_default(),
     })
-}
-
-fn pick(
-    flag: &'static str,
-    typed: Option<String>,
-    variable: &'static str,
-    environment: Environment,
-) -> Result<Option<Given>, String> {
-    if let Some(value) = typed {
-        return Ok(Some(Given { source: flag, value }));
-    }
-    match environment(variable).filter(|value| !value.is_empty()).map(OsString::into_string) {
-        None => Ok(None),
-        Some(Ok(value)) => Ok(Some(Given { source: variable, value })),
-        Some(Err(_)) => Err(format!("{variable}: not UTF-8")),
-    }
-}
-
-fn named<T>(given: &Given, check: impl FnOnce(&str) -> Result<T, String>) -> Result<T, String> {
-    check(&given.value).map_err(|why| format!("{}: {why}", given.source))
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("{text} has no unit, use {text}s or {text}ms"));
-    }
-    humantime::parse_duration(text)
-        .map_err(|why| format!("{text:?} is no duration ({why}), use one like 30s, 500ms or '1m 30s'"))
-}
-
-fn positive(text: &str) -> Result<Duration, String> {
-    let span = duration(text)?;
-    if span.is_zero() { Err(format!("cannot be zero, use {} or so", show(DEFAULT_TTL))) } else { Ok(span) }
-}
-
-fn waiting(text: &str) -> Result<Option<Duration>, String> {
-    if text == "forever" { Ok(None) } else { duration(text).map(Some) }
-}
-
-fn background(text: &str) -> Result<OnExit, String> {
-    match text {
-        "kill" => Ok(OnExit::Kill),
-        "wait" => Ok(OnExit::Wait),
-        "leave" => Ok(OnExit::Leave),
-        _ => Err(format!("{text:?} is none of kill, wait, leave")),
-    }
-}
-
-fn stop_signal(text: &str) -> Result<i32, String> {
-    let upper = text.to_ascii_uppercase();
-    let by_name = || Signal::from_str(&format!("SIG{}", upper.trim_start_matches("SIG"))).ok();
-    let by_number = || text.parse().ok().and_then(|n: i32| Signal::try_from(n).ok());
-    let signal =
-        by_name().or_else(by_number).ok_or_else(|| format!("{text:?} is no signal, use one like TERM or INT"))?;
-    match signal {
-        Signal::SIGSTOP | Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU | Signal::SIGCONT => {
-            Err(format!("{text} pauses or continues a process, use one that ends it, like TERM or INT"))
-        }
-        _ => Ok(signal as i32),
-    }
-}
-
-fn command(words: Vec<OsString>, shell: bool) -> Result<Vec<OsString>, String> {
-    if words.first().is_none_or(|word| word.is_empty()) {
-        return Err("the command is empty, name one after the options".into());
-    }
-    if !shell {
-        return Ok(words);
-    }
-    if words.len() > 1 {
-        return Err("--shell takes the command as one string, quote it".into());
-    }
-    Ok([OsString::from("/bin/sh"), "-c".into()].into_iter().chain(words).collect())
-}
-
-fn store_url(text: &str) -> Result<StoreUrl, String> {
-    if text.chars().any(char::is_control) {
-        return Err("a store URL cannot hold control characters".into());
-    }
-    let (scheme, rest) = text
-        .split_once(':')
-        .ok_or_else(|| format!("{text:?} is no store URL, use etcd://HOST:{DEFAULT_PORT} or file:///DIR"))?;
-    match scheme {
-        "file" => file_url(rest),
-        "etcd" => etcd_url(rest),
-        "etcds" => Err("etcds:// (TLS) is not supported by this version".into()),
-        _ => Err(format!("{scheme}: is no store that fenced knows, use etcd://HOST:{DEFAULT_PORT} or file:///DIR")),
-    }
-}
-
-fn file_url(rest: &str) -> Result<StoreUrl, String> {
-    let path = match rest {
-        "" => return Ok(StoreUrl::File { directory: None }),
-        _ if rest.starts_with("///") => &rest[2..],
-        _ if rest.starts_with('/') && !rest.starts_with("//") => rest,
-        _ => return Err(format!("file:{rest} names no absolute directory, use file:///DIR (three slashes)")),
-    };
-    let bytes: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
-    if bytes.contains(&0) {
-        return Err("a directory cannot hold a zero byte".into());
-    }
-    Ok(StoreUrl::File { directory: Some(PathBuf::from(OsString::from_vec(bytes))) })
-}
-
-fn etcd_url(rest: &str) -> Result<StoreUrl, String> {
-    let none = || format!("etcd:{rest} names no host, use etcd://HOST:{DEFAULT_PORT}");
-    let authority = rest.strip_prefix("//").ok_or_else(none)?;
-    let (hosts, path) = authority.split_once('/').unwrap_or((authority, ""));
-    if hosts.contains('@') {
-        return Err("a store URL holds no user or password, and this version has no other way to give them".into());
-    }
-    let members = hosts
-        .split(',')
-        .map(|host| {
-            member(host).ok_or_else(|| {
-                if host.is_empty() { none() } else { format!("{host:?} is no HOST or HOST:PORT of an etcd member") }
-            })
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let path = path.trim_end_matches('/');
-    if let Some(strange) = path.chars().find(|c| "?#% ".contains(*c)) {
-        return Err(format!("the key prefix of {rest:?} holds {strange:?}, a store URL has none"));
-    }
-    let prefix = if path.is_empty() { DEFAULT_PREFIX.to_owned() } else { format!("/{path}") };
-    Ok(StoreUrl::Etcd { members, prefix })
-}
-
-/// A member as `host:port`, an IPv6 address in brackets; no user, query or fragment.
-fn member(host: &str) -> Option<String> {
-    let (name, port) = match host.rfind(':') {
-        Some(colon) if !host.ends_with(']') => (&host[..colon], host[colon + 1..].parse().ok()?),
-        _ => (host, DEFAULT_PORT),
-    };
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-' || b == b'_';
-    let valid = match name.strip_prefix('[').and_then(|v6| v6.strip_suffix(']')) {
-        Some(v6) => v6.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !name.is_empty() && name.bytes().all(plain),
-    };
-    (valid && port != 0).then(|| format!("{name}:{port}"))
 }
 
 /// The line that `FENCED_HELD` has for a lock.
@@ -464,55 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn store_urls_are_taken_apart() {
-        let etcd = |members: &[&str], prefix: &str| StoreUrl::Etcd {
-            members: members.iter().map(|&m| m.into()).collect(),
-            prefix: prefix.into(),
-        };
-        for (text, url) in [
-            ("etcd://h", etcd(&["h:2379"], "/fenced/v1")),
-            ("etcd://h:1,[::1]:2,10.0.0.1/", etcd(&["h:1", "[::1]:2", "10.0.0.1:2379"], "/fenced/v1")),
-            ("etcd://h/team/locks/", etcd(&["h:2379"], "/team/locks")),
-            ("file:", StoreUrl::File { directory: None }),
-            ("file:///var/lock%20s", StoreUrl::File { directory: Some("/var/lock s".into()) }),
-            ("file:/var/locks", StoreUrl::File { directory: Some("/var/locks".into()) }),
-        ] {
-            assert_eq!(store_url(text), Ok(url), "{text}");
-        }
-    }
-
-    #[test]
-    fn store_urls_that_make_no_sense_are_refused() {
-        for bad in [
-            "",
-            "etcd",
-            "etcd:",
-            "etcd:h",
-            "etcd://",
-            "etcd:///p",
-            "etcd://,h",
-            "etcd://h:0",
-            "etcd://h:x",
-            "etcd://u@h",
-            "etcd://h?x",
-            "etcd://h/p?x=1",
-            "etcd://h/p q",
-            "etcd://u:secret@h/p",
-            "etcd://h:70000",
-            "etcd://[::1",
-            "etcd://[zz]",
-            "etcd://h\n",
-            "file:x",
-            "file://h/d",
-            "file:///a%00b",
-            "zookeeper://h",
-            "/var/lock",
-            "http://h:2379",
-        ] {
-            refused(
-                local(&["--store", bad]).map_err(|why| if bad.is_empty() { format!("--store {why}") } else { why }),
-                &["--store"],
-            );
-        }
+    fn a_refused_store_names_the_flag() {
+        refused(local(&["--store", "zookeeper://h"]), &["--store", "zookeeper"]);
+        refused(local(&["--store="]).map_err(|why| format!("--store {why}")), &["--store"]);
     }
 }
