@@ -45,6 +45,11 @@ impl Credentials {
         self.user.as_ref().map(|(name, _)| name.as_str())
     }
 
+    /// Whether connections are by TLS.
+    pub(super) fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Where and how to connect to the member at `host:port`: with the user, or for a cluster without users.
     pub(super) fn connection(&self, address: &str, with_user: bool) -> (String, ConnectOptions) {
         let mut options = ConnectOptions::new().with_require_leader(true);

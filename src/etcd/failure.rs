@@ -42,6 +42,11 @@ const PERMISSION_DENIED: i32 = 7;
 const UNIMPLEMENTED: i32 = 12;
 const UNAUTHENTICATED: i32 = 16;
 
+/// A connection that came about and ended. Before the first answer it can mean that the two speak different things.
+pub(super) const CLOSED: &str = "connection closed";
+/// As [`CLOSED`].
+pub(super) const RESET: &str = "connection reset";
+
 /// What a cluster says to a login when it has no users.
 const NO_USERS: &str = "authentication is not enabled";
 
@@ -117,8 +122,9 @@ impl Trouble {
         if chain().any(|e| e.to_string().contains("dns error")) {
             return Self::Unavailable { why: "the host name was not found".into(), sent: Sent::Never };
         }
-        if let Some(tls) = chain().find_map(tls_error) {
-            return Self::Refused(handshake::in_words(tls));
+        let alert = || chain().find_map(|e| handshake::alert(&e.to_string()));
+        if let Some(why) = chain().find_map(tls_error).map(handshake::in_words).or_else(alert) {
+            return Self::Refused(why);
         }
         if let Some(io) = chain().find_map(|e| e.downcast_ref::<io::Error>()) {
             return Self::io(io);
@@ -136,8 +142,8 @@ impl Trouble {
             io::ErrorKind::ConnectionRefused => ("connection refused".into(), Sent::Never),
             io::ErrorKind::HostUnreachable => ("host unreachable".into(), Sent::Never),
             io::ErrorKind::NetworkUnreachable => ("network unreachable".into(), Sent::Never),
-            io::ErrorKind::ConnectionReset => ("connection reset".into(), Sent::Perhaps),
-            io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => ("connection closed".into(), Sent::Perhaps),
+            io::ErrorKind::ConnectionReset => (RESET.into(), Sent::Perhaps),
+            io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => (CLOSED.into(), Sent::Perhaps),
             _ => (error.to_string().to_lowercase(), Sent::Perhaps),
         };
         Self::Unavailable { why, sent }

@@ -2,7 +2,7 @@
 //! deadline on every call, and each member's own reason when none answered.
 
 use super::credentials::Credentials;
-use super::failure::{Sent, Trouble, has_no_users};
+use super::failure::{CLOSED, RESET, Sent, Trouble, has_no_users};
 use crate::timing::{SHORTEST_ATTEMPT, show};
 use etcd_client::Client;
 use std::cell::{Cell, RefCell};
@@ -49,6 +49,8 @@ struct Member {
     client: RefCell<Option<Client>>,
     /// Why it failed last; nothing since it last answered.
     reason: RefCell<Option<String>>,
+    /// It has answered at least once.
+    known: Cell<bool>,
 }
 
 impl std::fmt::Debug for Member {
@@ -66,6 +68,7 @@ impl Members {
             address: address.clone(),
             client: RefCell::default(),
             reason: RefCell::default(),
+            known: Cell::default(),
         };
         Self {
             list: addresses.iter().map(member).collect(),
@@ -221,6 +224,7 @@ impl Members {
 
     fn answered(&self, index: usize) {
         self.list[index].reason.replace(None);
+        self.list[index].known.set(true);
         self.heard.send_if_modified(|heard| !std::mem::replace(&mut heard.answer, true));
         if self.preferred.replace(index) != index {
             self.moved.send_modify(|n| *n += 1);
@@ -239,7 +243,11 @@ impl Members {
 
     /// Each failed member's reason; one that they all share is said once.
     fn reasons(&self, refused: bool) -> String {
-        let reason = |member: &Member| Some((member.address.clone(), member.reason.borrow().clone()?));
+        let reason = |member: &Member| {
+            let reason = member.reason.borrow().clone()?;
+            let hint = if member.known.get() { "" } else { self.hint(&reason) };
+            Some((member.address.clone(), format!("{reason}{hint}")))
+        };
         let failed: Vec<_> = self.list.iter().filter_map(reason).collect();
         match failed.first() {
             Some((_, first)) if refused && failed.iter().all(|(_, why)| why == first) => return first.clone(),
@@ -248,6 +256,15 @@ impl Members {
         let each: Vec<_> = failed.iter().map(|(address, why)| format!("{address}: {why}")).collect();
         let verb = if refused { "can be used" } else { "answered" };
         format!("no member {verb} ({})", each.join("; "))
+    }
+
+    /// What it can mean when a member that never answered ends the connection.
+    fn hint(&self, reason: &str) -> &'static str {
+        match (reason, self.credentials.speaks_tls()) {
+            (CLOSED | RESET, false) => ", it may want TLS (etcds://)",
+            (CLOSED | RESET, true) => ", it may speak plain HTTP (etcd://) or want a client certificate (--cert)",
+            _ => "",
+        }
     }
 }
 
