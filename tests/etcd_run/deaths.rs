@@ -1,7 +1,7 @@
 //! fenced or its guard killed or stopped: the tree dies inside the lease, and the next one waits for the lease's end.
 
-use crate::scene::{Journal, ask, holder, keys, now, run};
-use crate::support::etcd::{Cluster, Version};
+use crate::scene::{Journal, holder, keys, now, run};
+use crate::support::etcd::{Cluster, Version, ask};
 use crate::support::processes;
 use crate::support::run::Running;
 use crate::support::wait::{SOON, eventually, throughout};

@@ -1,7 +1,7 @@
 //! Leases and keys that the store takes away while a command runs.
 
-use crate::scene::{Journal, ask, holder, keys, now, run, run_on};
-use crate::support::etcd::{Cluster, Version, etcdctl};
+use crate::scene::{Journal, holder, keys, now, run, run_on};
+use crate::support::etcd::{Cluster, Version, ask, etcdctl};
 use crate::support::processes;
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::run::{Ended, Running};

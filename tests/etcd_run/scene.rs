@@ -1,9 +1,9 @@
 //! What these tests share: a run on a cluster, its keys as the store has them, and a journal that commands write to.
 
-use crate::support::etcd::Cluster;
+use crate::support::etcd::{Cluster, ask};
 use crate::support::run::Run;
 use crate::support::wait::{SOON, obtain};
-use etcd_client::{Client, GetOptions, KeyValue};
+use etcd_client::{GetOptions, KeyValue};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,14 +23,6 @@ pub fn run(cluster: &Cluster) -> Run {
 pub fn run_on(addresses: &[impl AsRef<str>]) -> Run {
     let addresses: Vec<_> = addresses.iter().map(AsRef::as_ref).collect();
     Run::new(&format!("etcd://{}", addresses.join(","))).lock("a")
-}
-
-/// Does something with a client of a member.
-pub fn ask<T>(address: &str, question: impl AsyncFnOnce(Client) -> Result<T, etcd_client::Error>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let asked = async { question(Client::connect([address], None).await?).await };
-    let answer = runtime.block_on(async { tokio::time::timeout(SOON, asked).await });
-    answer.expect("the server answers in time").expect("the server does it")
 }
 
 /// The keys of a lock's queue, the oldest first, as this member has them.

@@ -1,14 +1,17 @@
 //! Real etcd servers, one or three, of three versions. A dead test leaves none behind: each server dies with the thread
 //! that started it.
 
+mod access;
+mod member;
+
+pub use access::{Access, CI, PASSWORD, ask};
+pub use member::Member;
+
+use super::pki::Pair;
 use super::wait::obtain;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::fs::File;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -57,28 +60,34 @@ pub struct Options {
     pub members: usize,
     pub heartbeat_ms: u32,
     pub election_ms: u32,
+    /// TLS for clients. The servers then have a plain address besides, for the tests' own questions.
+    pub tls: Option<Tls>,
+    /// Further flags of the servers.
+    pub flags: Vec<(&'static str, String)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { version: Version::V37, members: 1, heartbeat_ms: 50, election_ms: 500 }
+        let (version, members) = (Version::V37, 1);
+        Self { version, members, heartbeat_ms: 50, election_ms: 500, tls: None, flags: Vec::new() }
     }
+}
+
+/// What servers show to clients, and whom clients must be known to.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    pub server: Pair,
+    /// The authority of the clients, when they have to show a certificate.
+    pub clients: Option<PathBuf>,
 }
 
 /// A running cluster in a directory of its own.
 pub struct Cluster {
     pub members: Vec<Member>,
-    _dir: TempDir,
-}
-
-/// One server of a cluster.
-pub struct Member {
-    /// `host:port` for clients.
-    pub address: String,
-    version: Version,
-    arguments: Vec<String>,
-    log: PathBuf,
-    process: Option<Child>,
+    options: Options,
+    /// What the members know of each other.
+    peers: Vec<String>,
+    dir: TempDir,
 }
 
 impl Cluster {
@@ -104,40 +113,41 @@ impl Cluster {
 
     fn spawn(options: &Options) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let ports = free_ports(options.members * 2);
-        let (client, peer) = ports.split_at(options.members);
-        // Unlike any other server's: who was faster on a port would otherwise be taken for ours.
-        let tag = fastrand::u64(..);
-        let name = |n: usize| format!("m{n}-{tag:x}");
-        let peers: Vec<_> = (0..peer.len()).map(|n| format!("{}=http://127.0.0.1:{}", name(n), peer[n])).collect();
-        let members = (0..options.members).map(|n| {
-            let arguments = [
-                ("--name", name(n)),
-                ("--data-dir", dir.path().join(name(n)).display().to_string()),
-                ("--listen-client-urls", format!("http://127.0.0.1:{}", client[n])),
-                ("--advertise-client-urls", format!("http://127.0.0.1:{}", client[n])),
-                ("--listen-peer-urls", format!("http://127.0.0.1:{}", peer[n])),
-                ("--initial-advertise-peer-urls", format!("http://127.0.0.1:{}", peer[n])),
-                ("--initial-cluster", peers.join(",")),
-                ("--heartbeat-interval", options.heartbeat_ms.to_string()),
-                ("--election-timeout", options.election_ms.to_string()),
-                ("--logger", "zap".into()),
-                ("--log-level", "warn".into()),
-            ];
-            let mut arguments: Vec<_> =
-                arguments.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect();
-            arguments.extend((options.version != Version::V34).then(|| "--unsafe-no-fsync".to_owned()));
-            let mut member = Member {
-                address: format!("127.0.0.1:{}", client[n]),
-                version: options.version,
-                arguments,
-                log: dir.path().join(format!("{}.log", name(n))),
-                process: None,
-            };
-            member.launch();
-            member
-        });
-        Self { members: members.collect(), _dir: dir }
+        let places: Vec<_> = (0..options.members).map(|n| Place::new(&format!("m{n}"))).collect();
+        let mut cluster = Self {
+            members: Vec::new(),
+            options: options.clone(),
+            peers: places.iter().map(Place::peer).collect(),
+            dir,
+        };
+        for place in places {
+            cluster.launch(&place, "new");
+        }
+        cluster
+    }
+
+    fn launch(&mut self, place: &Place, state: &str) {
+        let member = Member::launched(&self.options, place, self.dir.path(), &self.peers.join(","), state);
+        self.members.push(member);
+    }
+
+    /// Adds a member that learns and does not vote; it stays one.
+    pub fn add_learner(&mut self) -> &Member {
+        let place = Place::new("learner");
+        let (name, url) = place.peer().split_once('=').map(|(n, u)| (n.to_owned(), u.to_owned())).expect("a peer");
+        let added = self.etcdctl(&["member", "add", &name, "--learner", "--peer-urls", &url]);
+        assert!(added.status.success(), "{added:?}");
+        self.peers.push(place.peer());
+        self.launch(&place, "existing");
+        let learner = self.members.last().expect("it was added");
+        obtain(START, || learner.learns().then_some(()));
+        learner
+    }
+
+    /// As `--store` takes it, without a prefix.
+    pub fn url(&self) -> String {
+        let scheme = if self.options.tls.is_some() { "etcds" } else { "etcd" };
+        format!("{scheme}://{}", self.addresses().join(","))
     }
 
     /// Every member's address.
@@ -160,143 +170,10 @@ impl Cluster {
     /// Debian's etcdctl against the first member, not yet started.
     pub fn etcdctl_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).arg(etcdctl()).args(["--endpoints", &self.members[0].address]);
+        command.args(["--pdeathsig", "KILL"]).arg(etcdctl()).args(["--endpoints", &self.members[0].control]);
         command.env("ETCDCTL_API", "3").args(arguments).stdin(Stdio::null());
         command
     }
-}
-
-impl Member {
-    fn launch(&mut self) {
-        let log = File::options().create(true).append(true).open(&self.log).expect("a log file");
-        let binary = self.version.binary().expect("this version of etcd");
-        // setpriv: without unsafe code here, the server dies with the thread that started it, however that ends.
-        let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL"])
-            .arg(binary)
-            .args(&self.arguments)
-            .env_clear()
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a log file"))
-            .stderr(log)
-            .spawn()
-            .expect("etcd starts");
-        self.process = Some(child);
-    }
-
-    /// False when it died instead.
-    fn came_up(&mut self) -> bool {
-        let deadline = std::time::Instant::now() + START;
-        while std::time::Instant::now() < deadline {
-            if self.healthy() && self.is_itself() {
-                return true;
-            }
-            if self.process.as_mut().is_none_or(|p| p.try_wait().ok().flatten().is_some()) {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("etcd does not answer: {}", std::fs::read_to_string(&self.log).unwrap_or_default());
-    }
-
-    /// Whether it answers a linearizable read.
-    pub fn healthy(&self) -> bool {
-        self.http("GET", "/health", "").is_ok_and(|answer| answer.contains(r#""health":"true""#))
-    }
-
-    /// Whether what answers on its address is the server that was started, not somebody else's.
-    fn is_itself(&self) -> bool {
-        let name = format!("\"{}\"", self.arguments[1]);
-        self.http("POST", "/v3/cluster/member/list", "{}").is_ok_and(|members| members.contains(&name))
-    }
-
-    /// Whether it says that it leads.
-    pub fn leads(&self) -> Option<bool> {
-        let answer = self.http("POST", "/v3/maintenance/status", "{}").ok()?;
-        let status: serde_json::Value = serde_json::from_str(&answer).ok()?;
-        let leader = status.get("leader")?.as_str()?;
-        Some(leader != "0" && status.get("header")?.get("member_id")?.as_str()? == leader)
-    }
-
-    /// How many calls of this method were started on it.
-    pub fn calls(&self, method: &str) -> u64 {
-        let metrics = self.http("GET", "/metrics", "").expect("metrics");
-        let wanted = format!("grpc_method=\"{method}\"");
-        let lines = metrics.lines().filter(|l| l.starts_with("grpc_server_started_total") && l.contains(&wanted));
-        lines.filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok()).sum()
-    }
-
-    /// The process id.
-    pub fn pid(&self) -> Pid {
-        let id = self.process.as_ref().expect("it runs").id();
-        Pid::from_raw(i32::try_from(id).expect("a process id"))
-    }
-
-    /// SIGSTOP: it accepts connections and never answers.
-    pub fn stop(&self) {
-        kill(self.pid(), Signal::SIGSTOP).expect("it runs");
-    }
-
-    /// SIGCONT.
-    pub fn thaw(&self) {
-        kill(self.pid(), Signal::SIGCONT).expect("it runs");
-    }
-
-    /// SIGKILL, reaped.
-    pub fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill().ok();
-            process.wait().ok();
-        }
-    }
-
-    /// Starts it again with its data, and waits until it answers.
-    pub fn restart(&mut self) {
-        self.kill();
-        self.launch();
-        assert!(self.came_up(), "{}", std::fs::read_to_string(&self.log).unwrap_or_default());
-    }
-
-    fn http(&self, method: &str, path: &str, body: &str) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-        let chunked = answer.to_ascii_lowercase().contains("transfer-encoding: chunked");
-        let body = body.ok_or(std::io::ErrorKind::UnexpectedEof)?;
-        Ok(if chunked { unchunk(&body) } else { body })
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let died = self.process.as_mut().is_some_and(|p| p.try_wait().ok().flatten().is_some());
-        if died || std::thread::panicking() {
-            eprintln!(
-                "{} {:?}: {}",
-                self.address,
-                self.version,
-                std::fs::read_to_string(&self.log).unwrap_or_default()
-            );
-        }
-        self.kill();
-    }
-}
-
-fn unchunk(mut body: &str) -> String {
-    let mut whole = String::new();
-    while let Some((size, rest)) = body.split_once("\r\n") {
-        let Ok(size @ 1..) = usize::from_str_radix(size, 16) else { break };
-        whole.push_str(rest.get(..size).unwrap_or_default());
-        body = rest.get(size + 2..).unwrap_or_default();
-    }
-    whole
 }
 
 /// Ports that nobody uses at this moment, from below those that the kernel hands out to connections.
@@ -306,4 +183,25 @@ pub fn free_ports(count: usize) -> Vec<u16> {
         held.extend(TcpListener::bind(("127.0.0.1", fastrand::u16(15_000..32_000))).ok());
     }
     held.iter().map(|l| l.local_addr().expect("an address").port()).collect()
+}
+
+/// Where a member will be found: a name unlike any other server's, since who was faster on a port would otherwise be
+/// taken for ours, and its ports.
+struct Place {
+    name: String,
+    client: u16,
+    peer: u16,
+    control: u16,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let ports = free_ports(3);
+        let name = format!("{name}-{:x}", fastrand::u64(..));
+        Self { name, client: ports[0], peer: ports[1], control: ports[2] }
+    }
+
+    fn peer(&self) -> String {
+        format!("{}=http://127.0.0.1:{}", self.name, self.peer)
+    }
 }
