@@ -3,4 +3,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod expiry;
+mod scene;
+mod secrets;
 mod servers;
+mod settings;
+mod tls;
+mod users;
+mod words;

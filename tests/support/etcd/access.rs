@@ -41,10 +41,14 @@ impl Access {
         block_on(async { question(Client::connect([&self.address], Some(options)).await?).await })
     }
 
-    /// Changes something about the users: every token given out before is then of an old revision.
+    /// Changes something about the users, and gives `ci` the password that it has: signed tokens given out before are
+    /// then of an old revision, and opaque ones of `ci` are forgotten.
     pub fn change(&self) {
         let name = format!("somebody-{:x}", fastrand::u32(..));
-        self.as_root(async |mut client| client.user_add(name, "x", None).await);
+        self.as_root(async |mut client| {
+            client.user_add(name, "x", None).await?;
+            client.user_change_password(CI, PASSWORD).await
+        });
     }
 
     /// Grants `ci` one kind of access to what begins with this prefix.

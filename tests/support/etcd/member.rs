@@ -191,6 +191,8 @@ fn arguments(options: &Options, place: &Place, dir: &Path, peers: &str, state: &
         ("--initial-cluster-state", state.to_owned()),
         ("--heartbeat-interval", options.heartbeat_ms.to_string()),
         ("--election-timeout", options.election_ms.to_string()),
+        // The least: three servers that hash passwords would starve everything else here.
+        ("--bcrypt-cost", "4".into()),
         ("--logger", "zap".into()),
         ("--log-level", "warn".into()),
     ];
