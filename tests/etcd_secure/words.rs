@@ -1,6 +1,6 @@
 //! A store that cannot be reached: one line, each member with its own reason, and what mends it.
 
-use crate::scene::{on_every_version, said, says, trusting, with_tls};
+use crate::scene::{on_every_version, said, says, showing, trusting, with_tls};
 use crate::support::etcd::{Cluster, Version, free_ports};
 use crate::support::pki::Authority;
 use crate::support::proxy::{Mode, Proxy};
@@ -47,6 +47,19 @@ fn a_server_that_takes_requests_and_never_answers_is_told_from_one_that_refuses(
 }
 
 #[test]
+fn tls_and_plain_are_told_apart_in_both_directions() {
+    on_every_version(|version| {
+        let authority = Authority::new();
+        let secret = with_tls(version, 1, authority.server(), None);
+        let address = secret.members[0].address.clone();
+        says(at(&[&address]), 69, &[&address, "TLS", "etcds://"]);
+        let open = secret.members[0].control.clone();
+        let run = Run::new(&format!("etcds://{open}")).lock("a").args(["-n"]);
+        says(trusting(run, &authority), 69, &[&open, "plain HTTP", "etcd://"]);
+    });
+}
+
+#[test]
 fn what_is_no_etcd_at_all_is_told_so() {
     let web = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = web.local_addr().unwrap().to_string();
@@ -81,6 +94,18 @@ fn a_certificate_that_is_not_good_is_said_to_be_what_it_is() {
     };
     says(at([&expired, &elsewhere]), 69, &["expired", "another name", ": its certificate", "; "]);
     assert_eq!(at([&expired, &good]).command(["true"]).output().exits(0).stderr, "");
+}
+
+#[test]
+fn a_client_certificate_that_is_wanted_is_asked_for() {
+    on_every_version(|version| {
+        let (ours, theirs) = (Authority::new(), Authority::new());
+        let cluster = with_tls(version, 1, ours.server(), Some(&ours));
+        let run = || trusting(Run::new(&cluster.url()).lock("a").args(["-n"]), &ours);
+        let address = &cluster.members[0].address;
+        says(run(), 69, &[address, "client certificate", "--cert"]);
+        says(showing(run(), &theirs.client("me")), 69, &[address, "certificate", "--cert"]);
+    });
 }
 
 #[test]
