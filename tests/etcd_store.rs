@@ -653,7 +653,7 @@ fn members_that_cannot_be_used_are_named_each_with_its_reason() {
         for part in [
             format!("{closed}: connection refused"),
             format!("{silent_address}: no answer within 1s"),
-            format!("{web_address}: not an etcd server"),
+            format!("{web_address}: it wants TLS (use etcds://), or is no etcd server"),
             "no-such-host.invalid:1: the host name was not found".into(),
         ] {
             assert!(why.contains(&part), "{part} | {why}");

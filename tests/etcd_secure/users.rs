@@ -120,3 +120,24 @@ fn a_certificate_whose_name_is_no_user_is_told_so() {
     let run = showing(trusting(Run::new(&users.cluster.url()), &authority).lock("a"), &authority.client("machine"));
     says(run, 69, &["/fenced/v1/", "--user"]);
 }
+
+#[test]
+fn a_run_logs_in_once_and_asks_nothing_that_the_lock_does_not_need() {
+    let users = Users::single(Version::V37, Vec::new());
+    let asked = || ["Authenticate", "Status", "LeaseGrant", "Txn"].map(|method| users.cluster.members[0].calls(method));
+    let before = asked();
+    assert_eq!(users.run().command(["true"]).output().exits(0).stderr, "");
+    let after = asked();
+    let calls: Vec<_> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    assert_eq!(calls, [1, 0, 1, 2], "enqueued and released");
+}
+
+#[test]
+fn users_of_a_cluster_without_a_quorum_are_told_so() {
+    let mut users = Users::on(Cluster::three(Version::V37), "/fenced/v1/");
+    for gone in [1, 2] {
+        users.cluster.members[gone].kill();
+    }
+    let line = says(users.run().args(["-n"]), 69, &["connection refused"]);
+    assert!(line.contains("leader"), "{line}");
+}

@@ -29,7 +29,7 @@ pub struct Authority {
 impl Authority {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let mut params = CertificateParams::default();
+        let mut params = names(&HERE);
         params.distinguished_name.push(DnType::CommonName, format!("authority {:x}", fastrand::u32(..)));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -56,6 +56,11 @@ impl Authority {
         self.sign("elsewhere", &["db9.example.org"], Usage::ServerAuth, |_| {})
     }
 
+    /// The authority's own, as a server shows it that made do with `openssl req -x509`.
+    pub fn itself(&self) -> Pair {
+        Pair { certificate: self.certificate.clone(), key: self.file("ca.key", &self.issuer.key().serialize_pem()) }
+    }
+
     /// For a client; etcd takes the name for a user's if it has such a user.
     pub fn client(&self, name: &str) -> Pair {
         self.sign(name, &[], Usage::ClientAuth, |_| {})
@@ -67,8 +72,7 @@ impl Authority {
     }
 
     fn sign(&self, name: &str, hosts: &[&str], usage: Usage, change: impl FnOnce(&mut CertificateParams)) -> Pair {
-        let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-        let mut params = CertificateParams::new(hosts).expect("names of hosts");
+        let mut params = names(hosts);
         params.distinguished_name.push(DnType::CommonName, name);
         // Servers are clients too: a member of etcd that serves HTTP calls itself.
         params.extended_key_usages = vec![Usage::ClientAuth, usage];
@@ -82,6 +86,11 @@ impl Authority {
             key: self.file(&format!("{name}.key"), &key.serialize_pem()),
         }
     }
+}
+
+fn names(hosts: &[&str]) -> CertificateParams {
+    let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+    CertificateParams::new(hosts).expect("names of hosts")
 }
 
 fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
