@@ -47,6 +47,9 @@ pub(super) const CLOSED: &str = "connection closed";
 /// As [`CLOSED`].
 pub(super) const RESET: &str = "connection reset";
 
+/// The database takes nothing in any more.
+const FULL: &str = "its database is full (etcdctl alarm list)";
+
 /// What a cluster says to a login when it has no users.
 const NO_USERS: &str = "authentication is not enabled";
 
@@ -73,6 +76,12 @@ impl Trouble {
         matches!(self, Self::Unavailable { sent: Sent::Perhaps, .. })
     }
 
+    /// Whether the member takes nothing in, since its database is full. It may have done what it was asked all the same.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Unavailable { why, .. } if why == FULL)
+    }
+
     /// What a server said, by its code and its message.
     fn answer(code: i32, message: &str) -> Self {
         let said = message.trim_start_matches("etcdserver: ");
@@ -93,7 +102,11 @@ impl Trouble {
         if said.contains("authentication failed") || said.contains("invalid user ID or password") {
             return Self::Refused("the user or the password is wrong, see --user and --password-file".into());
         }
-        if code == UNAUTHENTICATED || said == "invalid auth token" || said == "revision of auth store is old" {
+        if code == UNAUTHENTICATED
+            || said == "invalid auth token"
+            || said.contains("revision of auth store is old")
+            || said.contains("revision in header is old")
+        {
             return Self::LoggedOut("it does not accept the token of its own login".into());
         }
         if code == PERMISSION_DENIED || said == "permission denied" {
@@ -103,7 +116,7 @@ impl Trouble {
             return Self::unavailable("not an etcd server");
         }
         let plain = match said {
-            "mvcc: database space exceeded" => "its database is full (etcdctl alarm list)",
+            "mvcc: database space exceeded" => FULL,
             "no leader" => "its cluster has no leader: too few members are up",
             "rpc not supported for learner" => {
                 "it is a learner, which serves no locks, name a voting member in --store"

@@ -26,10 +26,13 @@ fn certificate(why: &CertificateError) -> String {
         CertificateError::NotValidForName => "its certificate is for another name than the one in --store".into(),
         CertificateError::NotValidForNameContext { presented, .. } => format!(
             "its certificate is for another name than the one in --store: it is for {}",
-            if presented.is_empty() { "none".into() } else { names(presented) }
+            if presented.is_empty() { "none (a common name alone does not count)".into() } else { names(presented) }
         ),
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "its certificate is signed by nobody that is trusted here, see --cacert".into()
+        }
+        CertificateError::Other(_) if why.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority (CA:TRUE), it needs one that an authority signed".into()
         }
         CertificateError::Revoked => "its certificate was revoked".into(),
         other => format!("its certificate cannot be used: {other}"),

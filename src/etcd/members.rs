@@ -13,6 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 /// The pause between two rounds over all members.
 const PAUSE: Duration = Duration::from_millis(150);
 
+/// How many logins are tried for one question.
+const LOGINS: u32 = 5;
+
 /// How long a call may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -181,9 +184,10 @@ impl Members {
         outcome
     }
 
-    /// Asks one member, and once more after a new login where the old one is not good any more: nothing was done then.
+    /// Asks one member, and again after a new login where the old one is not good any more: nothing was done then. Users
+    /// that are being changed can spoil a login before it is used, so some are tried.
     async fn question<T>(&self, index: usize, op: impl AsyncFn(Client) -> Result<T, Trouble>) -> Result<T, Trouble> {
-        for last in [false, true] {
+        for last in (1..=LOGINS).map(|login| login == LOGINS) {
             let outcome = op(self.client(index).await?).await;
             match outcome {
                 Err(Trouble::LoggedOut(why)) if self.user().is_none() => return Err(Trouble::Refused(why)),

@@ -56,11 +56,9 @@ impl Access {
         if let Some((cert, key)) = &self.identity {
             set.extend([("FENCED_CERT", absolute(cert)), ("FENCED_KEY_FILE", absolute(key))]);
         }
-        if let Some(user) = &self.user {
-            set.push(("FENCED_USER", user.name.clone().into()));
-            if let Password::File(path) = &user.password {
-                set.push(("FENCED_PASSWORD_FILE", absolute(path)));
-            }
+        // Without its password a name is worth nothing, and would only hide what ETCDCTL_USER says.
+        if let Some(User { name, password: Password::File(path) }) = &self.user {
+            set.extend([("FENCED_USER", name.clone().into()), ("FENCED_PASSWORD_FILE", absolute(path))]);
         }
         set
     }

@@ -122,6 +122,11 @@ fn outlives_changes(users: &Users) {
 }
 
 #[test]
+fn changes_of_the_users_meanwhile_cost_nothing_where_tokens_are_signed() {
+    on_every_version(|version| outlives_changes(&signed(version, "5m")));
+}
+
+#[test]
 fn changes_of_the_users_meanwhile_cost_nothing_where_tokens_are_opaque() {
     on_every_version(|version| outlives_changes(&Users::single(version, Vec::new())));
 }

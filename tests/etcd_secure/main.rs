@@ -4,6 +4,7 @@
 mod support;
 
 mod expiry;
+mod full;
 mod scene;
 mod secrets;
 mod servers;

@@ -71,6 +71,19 @@ fn etcdctl_s_variables_alone_are_enough() {
 }
 
 #[test]
+fn a_run_inside_one_by_etcdctl_s_variables_gets_at_the_store_by_them_too() {
+    let users = Users::single(Version::V37, Vec::new());
+    let inner = format!("{} run --store etcd: --lock b -- echo inside", crate::support::run::binary());
+    let run = || Run::new(&"etcd:").lock("a").env("ETCDCTL_ENDPOINTS", &users.cluster.members[0].address);
+    let both = run().env("ETCDCTL_USER", format!("{CI}:{PASSWORD}"));
+    let apart = run().env("ETCDCTL_USER", CI).env("ETCDCTL_PASSWORD", PASSWORD);
+    for run in [apart, both] {
+        let ended = run.script(&inner).output().exits(0);
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("inside\n", ""));
+    }
+}
+
+#[test]
 fn etcdctl_s_variables_do_not_touch_a_store_that_was_named() {
     let cluster = Cluster::single(Version::V37);
     let run = Run::new(&cluster.url()).lock("a").command(["true"]);

@@ -97,6 +97,15 @@ fn a_certificate_that_is_not_good_is_said_to_be_what_it_is() {
 }
 
 #[test]
+fn an_authority_s_own_certificate_does_not_pass_for_a_server_s() {
+    let authority = Authority::new();
+    let cluster = with_tls(Version::V37, 1, authority.itself(), None);
+    let run = trusting(Run::new(&cluster.url()).lock("a").args(["-n"]), &authority);
+    let line = says(run, 69, &["certificate", "authority"]);
+    assert!(!line.contains("OtherError"), "{line}");
+}
+
+#[test]
 fn a_client_certificate_that_is_wanted_is_asked_for() {
     on_every_version(|version| {
         let (ours, theirs) = (Authority::new(), Authority::new());

@@ -48,6 +48,9 @@ impl EtcdStore {
 
     async fn delete_ours(&self, mut client: Client) -> Result<Released, Trouble> {
         let standing = self.standing.get();
+        if standing.released {
+            return self.end_lease(client).await;
+        }
         let own = self.own();
         let ours = [
             Compare::create_revision(own.as_str(), CompareOp::Equal, standing.revision),
@@ -58,11 +61,13 @@ impl EtcdStore {
         // From here on the request may be on its way, also when the caller drops us.
         let first = standing.releasing.unwrap_or_else(clock::now);
         self.note(|s| s.releasing = Some(first));
-        let answer = client.txn(txn).await.map_err(|error| {
-            let trouble = Trouble::from(error);
-            self.note(|s| s.releasing = standing.releasing.or(trouble.ambiguous().then_some(first)));
-            trouble
-        })?;
+        let answer = match client.txn(txn).await.map_err(Trouble::from) {
+            Ok(answer) => answer,
+            Err(trouble) => {
+                self.note(|s| s.releasing = standing.releasing.or(trouble.ambiguous().then_some(first)));
+                return if trouble.is_full() { Box::pin(self.release_when_full(client)).await } else { Err(trouble) };
+            }
+        };
         if answer.succeeded() {
             return Ok(Released::Ours);
         }
@@ -80,6 +85,32 @@ impl EtcdStore {
         }
         let lost = still_ours(key, standing.revision, standing.lease).err();
         lost.map(Released::NotOurs).ok_or_else(|| Trouble::unavailable("its answers contradict each other"))
+    }
+
+    /// A full database takes no transaction on some versions (3.5.1), not even one that deletes; a lease may always be
+    /// ended. What is ours now, with the tree dead, was held throughout, so that decides.
+    async fn release_when_full(&self, mut client: Client) -> Result<Released, Trouble> {
+        let standing = self.standing.get();
+        let found = client.get(self.own(), None).await?;
+        let key = found.kvs().first();
+        if key.is_none()
+            && let Some(sent) = standing.releasing
+            && Box::pin(self.was_released(client.clone(), sent)).await?
+        {
+            return Ok(Released::Ours);
+        }
+        if let Err(lost) = still_ours(key, standing.revision, standing.lease) {
+            return Ok(Released::NotOurs(lost));
+        }
+        self.note(|s| s.released = true);
+        self.end_lease(client).await
+    }
+
+    async fn end_lease(&self, mut client: Client) -> Result<Released, Trouble> {
+        match client.lease_revoke(self.standing.get().lease).await.map_err(Trouble::from) {
+            Ok(_) | Err(Trouble::LeaseUnknown) => Ok(Released::Ours),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Whether it was a release of ours, first sent at `sent` and never answered, that took the key. It leaves the lease;
