@@ -1,5 +1,6 @@
 //! The guard: the process that starts the command, and sees to it that nothing of it outlives the lease.
 
+mod environment;
 pub mod handle;
 pub mod plan;
 mod serve;

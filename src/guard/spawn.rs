@@ -2,17 +2,17 @@
 
 #![expect(unsafe_code, reason = "fork, exec, and what stands between them")]
 
+use super::environment;
 use crate::sys::inherited;
 use crate::sys::proc;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, Pid, fork, getpgrp, getppid, pipe2, setpgid};
-use std::ffi::{CStr, CString, OsStr, OsString, c_char};
+use std::ffi::{CString, OsString, c_char};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -83,14 +83,12 @@ impl Command {
     /// When there is no other process or descriptor to be had, or a name or value holds a NUL.
     pub fn fork(plan: &Plan<'_>) -> nix::Result<Self> {
         let guard = Pid::this();
-        let argv: Vec<*const c_char> = terminated(plan.argv.iter().map(CString::as_c_str));
-        let variables = environment(plan)?;
-        let envp = terminated(variables.iter().map(CString::as_c_str));
+        let variables = environment::compose(plan.set, plan.remove)?;
         let (reader, writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
         // SAFETY: the guard has one thread.
         match unsafe { fork() }? {
             ForkResult::Child => {
-                let errno = execute(plan, guard, &argv, &envp);
+                let errno = execute(plan, guard, variables);
                 let _ = nix::unistd::write(&writer, &errno.to_ne_bytes());
                 // SAFETY: as above.
                 unsafe { libc::_exit(127) }
@@ -129,7 +127,10 @@ impl Command {
 }
 
 /// In the child: becomes the command, or returns the error number.
-fn execute(plan: &Plan<'_>, guard: Pid, argv: &[*const c_char], envp: &[*const c_char]) -> i32 {
+fn execute(plan: &Plan<'_>, guard: Pid, mut variables: Vec<CString>) -> i32 {
+    environment::readdress(&mut variables, inherited::pid(), proc::pid());
+    let argv = terminated(plan.argv);
+    let envp = terminated(&variables);
     // SAFETY: the vectors end in a null and outlive the call; there is one thread, so nobody else reads `environ`.
     // execvp looks for the file in the PATH of `environ` and runs a script without an interpreter line by /bin/sh.
     unsafe {
@@ -173,72 +174,6 @@ fn copy_out_of_the_way(fd: RawFd) -> nix::Result<()> {
     result
 }
 
-/// The inherited variables, byte for byte and in order, without those that are removed or set; then those that are set.
-fn environment(plan: &Plan<'_>) -> nix::Result<Vec<CString>> {
-    let mut variables = Vec::new();
-    // SAFETY: `environ` is null or a list of strings that ends in a null, and there is one thread, so nobody changes it.
-    unsafe {
-        let mut at = environ;
-        while !at.is_null() && !(*at).is_null() {
-            let variable = CStr::from_ptr(*at);
-            if !is_replaced(plan, variable.to_bytes()) {
-                variables.push(variable.to_owned());
-            }
-            at = at.add(1);
-        }
-    }
-    for (name, value) in plan.set {
-        let line = [name.as_bytes(), b"=", value.as_bytes()].concat();
-        variables.push(CString::new(line).map_err(|_| Errno::EINVAL)?);
-    }
-    Ok(variables)
-}
-
-fn is_replaced(plan: &Plan<'_>, variable: &[u8]) -> bool {
-    let name = variable.split(|&byte| byte == b'=').next().unwrap_or_default();
-    let name = OsStr::from_bytes(name);
-    plan.remove.iter().any(|removed| removed == name) || plan.set.iter().any(|(set, _)| set == name)
-}
-
-fn terminated<'a>(words: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
-    words.map(CStr::as_ptr).chain([ptr::null()]).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::ffi::OsStringExt;
-
-    fn plan<'a>(set: &'a [(OsString, OsString)], remove: &'a [OsString]) -> Plan<'a> {
-        Plan { argv: &[], set, remove, group: None, descriptor: None }
-    }
-
-    #[test]
-    fn a_variable_is_replaced_by_its_whole_name_only() {
-        let set = [("FENCED_LOCK".into(), "a".into())];
-        let remove = ["FENCED_TOKEN".into()];
-        let plan = plan(&set, &remove);
-        assert!(
-            is_replaced(&plan, b"FENCED_LOCK=b")
-                && is_replaced(&plan, b"FENCED_TOKEN=")
-                && is_replaced(&plan, b"FENCED_TOKEN")
-        );
-        assert!(!is_replaced(&plan, b"FENCED_LOCKS=b") && !is_replaced(&plan, b"FENCED=1") && !is_replaced(&plan, b""));
-    }
-
-    #[test]
-    fn what_is_set_comes_once_and_what_is_inherited_stays() {
-        let set = [("PATH".into(), OsString::from_vec(b"/\xff".to_vec()))];
-        let plan = plan(&set, &[]);
-        let variables = environment(&plan).unwrap();
-        let paths: Vec<_> = variables.iter().filter(|line| line.to_bytes().starts_with(b"PATH=")).collect();
-        assert_eq!(paths, [&CString::new(b"PATH=/\xff".to_vec()).unwrap()]);
-        assert!(variables.len() >= std::env::vars_os().filter(|(name, _)| name != "PATH").count());
-    }
-
-    #[test]
-    fn a_value_with_a_nul_is_an_error() {
-        let set = [("A".into(), "b\0c".into())];
-        assert_eq!(environment(&plan(&set, &[])).unwrap_err(), Errno::EINVAL);
-    }
+fn terminated(words: &[CString]) -> Vec<*const c_char> {
+    words.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect()
 }

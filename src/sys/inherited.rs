@@ -5,10 +5,11 @@
 
 #![expect(unsafe_code, reason = "signal dispositions and descriptors between fork and exec")]
 
+use std::ffi::{CStr, CString, c_char};
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 
@@ -18,6 +19,13 @@ static IGNORED: AtomicU64 = AtomicU64::new(0);
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 /// One bit for each of the descriptors 0-2 that was closed.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+/// fenced's process id: a fork keeps it.
+static PID: AtomicI32 = AtomicI32::new(0);
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -44,6 +52,8 @@ extern "C" fn capture() {
         }
     }
     CLOSED.store(closed, Relaxed);
+    // SAFETY: asks for a number.
+    PID.store(unsafe { libc::getpid() }, Relaxed);
 }
 
 fn bit(signal: i32) -> u64 {
@@ -70,6 +80,27 @@ pub fn ignored(signal: i32) -> bool {
 #[must_use]
 pub fn closed(fd: i32) -> bool {
     (0..3).contains(&fd) && CLOSED.load(Relaxed) & (1 << fd) != 0
+}
+
+/// The process id that fenced was started under, in its guard too.
+#[must_use]
+pub fn pid() -> i32 {
+    PID.load(Relaxed)
+}
+
+/// The environment that fenced was started with, as it is, in its order. For a process with one thread.
+#[must_use]
+pub fn variables() -> Vec<CString> {
+    let mut variables = Vec::new();
+    // SAFETY: `environ` is null or a list of strings that ends in a null, and there is one thread, so nobody changes it.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            variables.push(CStr::from_ptr(*at).to_owned());
+            at = at.add(1);
+        }
+    }
+    variables
 }
 
 /// Gives dispositions, mask and closed descriptors back. For the command, between fork and exec: calls nothing but

@@ -4,6 +4,7 @@ mod environment;
 mod lease;
 mod limits;
 mod namespace;
+mod services;
 #[path = "../support/mod.rs"]
 mod support;
 mod survivors;
