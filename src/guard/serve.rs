@@ -11,14 +11,14 @@ use super::wire::{self, Order};
 use crate::settings::OnExit;
 use crate::sys::clock::now;
 use crate::sys::ofd::{self, Span};
-use crate::sys::proc::{self, Reaped};
+use crate::sys::proc::{self, Reaped, Stat};
 use crate::sys::socket::{self, Received};
 use crate::sys::timer::{KillTimer, Wake, wait};
 use crate::sys::{inherited, urgency};
 use crate::timing::Moment;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -63,9 +63,9 @@ struct Server<'a> {
 impl<'a> Server<'a> {
     fn new(socket: &'a OwnedFd, spec: Spec, group: Option<Pid>) -> nix::Result<Self> {
         nix::sys::prctl::set_child_subreaper(true)?;
-        let mut children = SigSet::empty();
-        children.add(Signal::SIGCHLD);
-        let signals = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        // Not the real-time ones, which queue up.
+        let all: SigSet = Signal::iterator().collect();
+        let signals = SignalFd::with_flags(&all, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let plan = Plan::new(spec.grace, spec.on_exit);
         Ok(Self {
             spec,
@@ -176,7 +176,9 @@ impl<'a> Server<'a> {
     /// Reaps what has ended, for a short time. Returns whether there may be more.
     fn reap(&mut self) -> bool {
         // Before anything else: a signal that is left would wake an idle guard again and again.
-        while let Ok(Some(_)) = self.signals.read_signal() {}
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            self.signaled(&info);
+        }
         if self.plan.state() == State::Idle {
             return false;
         }
@@ -202,6 +204,13 @@ impl<'a> Server<'a> {
             }
         }
         true
+    }
+
+    fn signaled(&self, info: &siginfo) {
+        let signal = i32::try_from(info.ssi_signo).unwrap_or(0);
+        if signal != libc::SIGCHLD {
+            self.tell(&Report::Signaled { signal, sender: i32::try_from(info.ssi_pid).unwrap_or(0) });
+        }
     }
 
     fn is_command(&self, pid: i32) -> bool {
@@ -285,9 +294,16 @@ impl<'a> Server<'a> {
         wait(&fds[..count], until.map(|until| until.since(now())));
     }
 
-    /// Without fenced nobody else lets go of the local lock: unlock it, since closing alone does not while a copy is open
-    /// elsewhere.
+    /// Wakes a fenced that is stopped, as a job is: it has something to tell, and a lock to release. Without fenced nobody
+    /// else lets go of the local lock: unlock it, since closing alone does not while a copy is open elsewhere.
     fn finish(&self) {
+        let fenced = inherited::pid();
+        if !self.abandoned
+            && nix::unistd::getppid().as_raw() == fenced
+            && Stat::of(fenced).is_some_and(|stat| stat.is_stopped())
+        {
+            proc::signal(fenced, libc::SIGCONT);
+        }
         if self.abandoned
             && let Some(descriptor) = &self.descriptor
         {

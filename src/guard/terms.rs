@@ -59,6 +59,13 @@ pub enum Report {
         /// SIGTSTP, SIGSTOP, SIGTTIN or SIGTTOU.
         signal: i32,
     },
+    /// The guard itself was sent a signal. It does nothing about it, but the command may have got the same.
+    Signaled {
+        /// Its number.
+        signal: i32,
+        /// Who sent it; 0 for processes of another pid namespace.
+        sender: i32,
+    },
     /// The command was reaped; its tree may still live.
     Ended {
         /// As `waitpid(2)` gave it.

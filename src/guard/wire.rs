@@ -49,6 +49,7 @@ const LINGERING: u8 = 15;
 const OVERDUE: u8 = 16;
 const UNKILLABLE: u8 = 17;
 const CLEAR: u8 = 18;
+const SIGNALED: u8 = 19;
 
 impl Order {
     /// As bytes.
@@ -94,6 +95,7 @@ pub fn encode(report: &Report) -> Vec<u8> {
         Report::Started { pid } => Writer::new(STARTED).integer(*pid).0,
         Report::NotStarted { errno } => Writer::new(NOT_STARTED).integer(*errno).0,
         Report::Paused { signal } => Writer::new(PAUSED).integer(*signal).0,
+        Report::Signaled { signal, sender } => Writer::new(SIGNALED).integer(*signal).integer(*sender).0,
         Report::Ended { status } => Writer::new(ENDED).integer(*status).0,
         Report::Lingering(names) => Writer::new(LINGERING).names(names).0,
         Report::Overdue => Writer::new(OVERDUE).0,
@@ -112,6 +114,7 @@ pub fn decode(bytes: &[u8]) -> Option<Report> {
         STARTED => Report::Started { pid: rest.integer()? },
         NOT_STARTED => Report::NotStarted { errno: rest.integer()? },
         PAUSED => Report::Paused { signal: rest.integer()? },
+        SIGNALED => Report::Signaled { signal: rest.integer()?, sender: rest.integer()? },
         ENDED => Report::Ended { status: rest.integer()? },
         LINGERING => Report::Lingering(rest.names()?),
         OVERDUE => Report::Overdue,
@@ -225,6 +228,7 @@ mod tests {
             Report::Started { pid: 77 },
             Report::NotStarted { errno: libc::ENOENT },
             Report::Paused { signal: libc::SIGTSTP },
+            Report::Signaled { signal: libc::SIGTERM, sender: 1 },
             Report::Ended { status: 0x0f00 },
             Report::Lingering(vec!["sleep (3)".into(), "ä (4)".into()]),
             Report::Overdue,

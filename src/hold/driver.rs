@@ -6,6 +6,7 @@ use crate::guard::terms::{Deadlines, Report, Start};
 use crate::hold::ending::dying_until;
 use crate::hold::event::{Action, Event, Phase};
 use crate::hold::machine::Machine;
+use crate::hold::sweep::Sweeps;
 use crate::report::{Notice, Reporter};
 use crate::store::contract::{Failure, Grant, Interruption, Queue, Remark, Store};
 use crate::sys::alarm::Alarm;
@@ -61,6 +62,7 @@ struct Loop<'a, S: Store> {
     hint: Asked<'a, Result<Queue, Failure>>,
     remark: Asked<'a, Remark>,
     guard_gone: bool,
+    sweeps: Sweeps,
     /// The command's pid, 0 before it runs.
     command: i32,
     explained: bool,
@@ -77,6 +79,7 @@ pub async fn drive<S: Store>(run: &Run<'_, S>, machine: Machine) -> Outcome {
         hint: None,
         remark: Some(Box::pin(run.store.remark())),
         guard_gone: false,
+        sweeps: Sweeps::default(),
         command: 0,
         explained: false,
         granted_at: None,
@@ -99,7 +102,7 @@ impl<'a, S: Store> Loop<'a, S> {
             // A loss that is certain comes first, however much the guard has to tell.
             biased;
             interruption = answer(&mut self.watch) => Some(Event::Interrupted(interruption)),
-            report = run.guard.report(), if !self.guard_gone => Some(self.heard(report)),
+            report = run.guard.report(), if !self.guard_gone => self.heard(report),
             received = run.signals.next() => self.signal(received),
             remark = answer(&mut self.remark) => {
                 self.note(&remark);
@@ -110,7 +113,9 @@ impl<'a, S: Store> Loop<'a, S> {
                 self.tell_holder(queue);
                 None
             }
-            () = alarm.until(self.machine.deadline()) => Some(Event::Tick),
+            () = alarm.until(self.machine.deadline().min(self.sweeps.due())) => {
+                Some(self.sweeps.next(clock::now()).map_or(Event::Tick, Event::Signal))
+            }
         }
     }
 
@@ -176,10 +181,13 @@ impl<'a, S: Store> Loop<'a, S> {
     /// Follows the command into its stop, so that the shell gets its prompt back; not when it was continued meanwhile,
     /// or an `fg` would have to be typed twice.
     fn pause(&self, signal: i32) {
-        let stopped = proc::Stat::of(self.command).is_some_and(|stat| stat.is_stopped_child_of(self.run.guard.pid()));
-        if self.run.terminal && stopped {
+        if self.run.terminal && self.command_is_stopped() {
             stop_self(signal);
         }
+    }
+
+    fn command_is_stopped(&self) -> bool {
+        proc::Stat::of(self.command).is_some_and(|stat| stat.is_stopped_child_of(self.run.guard.pid()))
     }
 
     fn ask(&mut self, call: impl Future<Output = Event> + 'a) {
@@ -202,8 +210,12 @@ impl<'a, S: Store> Loop<'a, S> {
         }))
     }
 
-    fn heard(&mut self, report: Report) -> Event {
+    fn heard(&mut self, report: Report) -> Option<Event> {
         match report {
+            Report::Signaled { signal, sender } => {
+                self.sweeps.came_to_guard(clock::now(), (signal, sender));
+                return None;
+            }
             Report::Gone => self.guard_gone = true,
             Report::Started { pid } => {
                 self.command = pid;
@@ -211,27 +223,29 @@ impl<'a, S: Store> Loop<'a, S> {
             }
             _ => {}
         }
-        Event::Guard(report)
+        Some(Event::Guard(report))
     }
 
     /// The rule of forwarding: the command shares fenced's process group on a terminal, so it has the kernel's own
-    /// signals already (Ctrl-Z too: whether the command stops is its own affair, and the guard tells when it did); it
-    /// also knows what comes from inside its own tree. Everything else is passed on.
-    fn signal(&self, received: Received) -> Option<Event> {
+    /// signals already (Ctrl-Z too: whether the command stops is its own affair, and the guard tells when it did), and
+    /// the shell's SIGCONT; it also knows what comes from inside its own tree. Everything else is passed on.
+    fn signal(&mut self, received: Received) -> Option<Event> {
         let Received { signal, by_kernel, sender } = received;
         match signal {
             libc::SIGCHLD => {
                 self.run.guard.wake();
                 children::reap_strangers(self.run.guard.pid());
-                None
+                return None;
             }
             libc::SIGTSTP if !self.command_lives() => {
                 stop_self(signal);
-                None
+                return None;
             }
             _ if !self.command_lives() => {
-                (ends_by_default(signal) && !inherited::ignored(signal)).then_some(Event::Signal(signal))
+                return (ends_by_default(signal) && !inherited::ignored(signal)).then_some(Event::Signal(signal));
             }
+            // Of a hang-up the kernel tells the leader of the session only.
+            libc::SIGHUP if by_kernel && self.run.terminal && proc::leads_session() => {}
             libc::SIGINT
             | libc::SIGQUIT
             | libc::SIGHUP
@@ -241,11 +255,19 @@ impl<'a, S: Store> Loop<'a, S> {
             | libc::SIGTTOU
                 if by_kernel && self.run.terminal =>
             {
-                None
+                return None;
             }
-            _ if sender > 0 && proc::is_descendant(sender, self.run.guard.pid()) => None,
-            _ => Some(Event::Signal(signal)),
+            libc::SIGCONT if self.run.terminal && !self.command_is_stopped() => return None,
+            _ => {}
         }
+        if sender > 0 && proc::is_descendant(sender, self.run.guard.pid()) {
+            return None;
+        }
+        if !by_kernel && signals_whole_groups(sender) {
+            self.sweeps.came_to_fenced(clock::now(), (signal, sender));
+            return None;
+        }
+        Some(Event::Signal(signal))
     }
 
     /// Whether there is a command that a signal could be meant for.
@@ -290,6 +312,12 @@ async fn answer<T>(asked: &mut Asked<'_, T>) -> T {
         }
         None => std::future::pending().await,
     }
+}
+
+/// Whether a sender may be one that signals each process of a unit or a container: systemd, or somebody outside of this
+/// pid namespace. Not anybody who could mean fenced by its name, as `kill $(pidof fenced)` does: that is the guard's, too.
+fn signals_whole_groups(sender: i32) -> bool {
+    sender == 0 || proc::name(sender).as_deref() == Some("systemd")
 }
 
 /// Whether a signal would have ended a program that does not handle it.

@@ -6,6 +6,7 @@ mod ending;
 pub mod event;
 mod holding;
 pub mod machine;
+mod sweep;
 
 #[cfg(test)]
 mod table;

@@ -50,10 +50,16 @@ impl Stat {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
+    /// Whether it is stopped by a signal.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.state == b'T'
+    }
+
     /// Whether it is stopped by a signal, and still this process's child.
     #[must_use]
     pub fn is_stopped_child_of(&self, parent: i32) -> bool {
-        self.state == b'T' && self.parent == parent
+        self.is_stopped() && self.parent == parent
     }
 }
 
@@ -97,6 +103,12 @@ pub fn has_own_proc() -> bool {
 #[must_use]
 pub fn has_terminal() -> bool {
     Stat::of(pid()).is_some_and(|stat| stat.terminal != 0)
+}
+
+/// Whether this process is the leader of its session.
+#[must_use]
+pub fn leads_session() -> bool {
+    nix::unistd::getsid(None).is_ok_and(|session| session.as_raw() == pid())
 }
 
 /// This process.

@@ -1,9 +1,13 @@
 //! Under a service manager: descriptors, watchdog, notifications and signals as systemd gives them.
 
 use crate::bash;
-use crate::support::run::{LocalStore, Run};
+use crate::support::etcd::{Cluster, Version};
+use crate::support::processes;
+use crate::support::run::{LocalStore, Run, Running, binary};
 use crate::support::wait::SOON;
+use nix::sys::signal::Signal;
 use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
 
 /// Executes the words after it as a service manager does that hands over two descriptors and expects a sign of life.
 const MANAGED: &str = "exec 3</etc/hostname 4</dev/null; \
@@ -51,4 +55,72 @@ fn the_notification_socket_is_the_commands_and_fenced_itself_sends_nothing() {
     assert_eq!(socket.recv(&mut buffer).unwrap(), 7);
     assert_eq!(&buffer[..7], b"READY=1");
     assert!(socket.recv(&mut buffer).is_err(), "{:?}", String::from_utf8_lossy(&buffer));
+}
+
+/// Starts fenced and sends its processes the stop signal as systemd does: to all of them, or to the main one.
+fn stopped_by_systemd(store: &LocalStore, whole: bool) -> crate::support::run::Ended {
+    let others = if whole { "$guard $command" } else { "" };
+    let script = format!(
+        "echo systemd >/proc/$$/comm; : >out
+        \"$F\" run --store \"$S\" --lock a -- \
+            bash -c 'trap \"n=x\\$n; echo term \\$n\" TERM; echo $$ $PPID; until [ \"$n\" ]; do sleep 0.05; done; \
+                     for i in 1 2 3 4 5 6; do sleep 0.05; done; exit 5' >out &
+        fenced=$!
+        until read command guard <out; do sleep 0.01; done 2>/dev/null
+        for pid in $fenced {others}; do kill -TERM $pid; kill -CONT $pid; done
+        wait $fenced; rc=$?; cat out; exit $rc"
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).env("F", binary()).env("S", store.to_string()).env_remove("FENCED_HELD");
+    command.current_dir(store.path()).stdin(Stdio::null());
+    Running::start(command, processes::new_mark()).wait(SOON)
+}
+
+#[test]
+fn a_stop_signal_to_fenced_alone_reaches_the_command_once() {
+    let store = LocalStore::new();
+    let ended = stopped_by_systemd(&store, false).exits(5);
+    assert!(ended.stdout.matches("term").count() == 1 && !ended.stderr.contains("fenced"), "{ended:?}");
+}
+
+#[test]
+fn a_stop_signal_to_every_process_of_the_unit_reaches_the_command_once() {
+    let store = LocalStore::new();
+    for _ in 0..5 {
+        let ended = stopped_by_systemd(&store, true).exits(5);
+        assert!(ended.stdout.matches("term").count() == 1 && !ended.stderr.contains("fenced"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_signal_to_everything_of_fenceds_name_still_reaches_the_command() {
+    let store = LocalStore::new();
+    let run = Run::new(&store).lock("a").script("trap 'echo term; exit 5' TERM; echo in; sleep 60 & wait").spawn();
+    run.prints("in");
+    for pid in [run.guard(), run.pid()] {
+        processes::signal(pid, Signal::SIGTERM);
+    }
+    assert_eq!(run.wait(SOON).exits(5).stdout, "in\nterm\n");
+}
+
+#[test]
+fn a_unit_that_was_told_to_stop_and_is_then_killed_as_a_whole_leaves_nothing_and_frees_the_lock() {
+    let cluster = Cluster::single(Version::V37);
+    let local = LocalStore::new();
+    let etcd = format!("etcd://{}", cluster.members[0].address);
+    for (store, wait) in [(local.to_string(), "5s"), (etcd, "20s")] {
+        let script = "trap 'echo told' TERM; (trap '' TERM; setsid sleep 1011) & echo in; while :; do sleep 0.05; done";
+        let mut run = Run::new(&store).lock("a").args(["--ttl", "2s", "--grace", "300ms"]).script(script).spawn();
+        run.prints("in");
+        run.signal(Signal::SIGTERM);
+        run.prints("told");
+        assert!(run.ended().is_none(), "fenced made a KILL of the TERM");
+        let unit = run.tree();
+        assert!(unit.len() >= 4, "{unit:?}");
+        for pid in unit {
+            processes::signal(pid, Signal::SIGKILL);
+        }
+        run.gone(SOON);
+        Run::new(&store).lock("a").args(["--wait", wait]).command(["true"]).output().exits(0);
+    }
 }

@@ -1,81 +1,10 @@
 //! On a terminal: job control is that of the command without the wrapper.
 
 use crate::binary;
-use crate::support::run::LocalStore;
-use crate::support::wait::{SOON, until};
-use std::fs::{self, File};
-use std::io::Write;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use tempfile::TempDir;
-
-/// An interactive shell on a terminal of its own, with `$F` for a run on a local store.
-struct Terminal {
-    script: Child,
-    keys: ChildStdin,
-    output: TempDir,
-    seen: usize,
-    _store: LocalStore,
-}
-
-const PROMPT: &str = "PROMPT$ ";
-
-impl Terminal {
-    fn new() -> Self {
-        let store = LocalStore::new();
-        let output = TempDir::new().unwrap();
-        let mut script = Command::new("setpriv")
-            .args([
-                "--pdeathsig",
-                "KILL",
-                "script",
-                "-qfc",
-                "exec env PS1=\"$P\" bash --norc --noprofile -i",
-                "/dev/null",
-            ])
-            .env("P", PROMPT)
-            .env("TERM", "dumb")
-            .env("F", format!("{} run --store {store} --lock a --", binary()))
-            .env_remove("FENCED_HELD")
-            .env_remove("PROMPT_COMMAND")
-            .stdin(Stdio::piped())
-            .stdout(File::create(output.path().join("screen")).unwrap())
-            .spawn()
-            .unwrap();
-        let keys = script.stdin.take().unwrap();
-        let mut terminal = Self { script, keys, output, seen: 0, _store: store };
-        terminal.shows(PROMPT);
-        terminal
-    }
-
-    fn keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Types a line and waits for its echo.
-    fn line(&mut self, line: &str) {
-        self.keys(&format!("{line}\n"));
-        self.shows("\r\n");
-    }
-
-    /// Waits until the screen shows this, and returns what it showed before it since the last time.
-    #[track_caller]
-    fn shows(&mut self, text: &str) -> String {
-        let screen = || String::from_utf8_lossy(&fs::read(self.output.path().join("screen")).unwrap()).into_owned();
-        let found = until(SOON, || screen().get(self.seen..)?.find(text).map(|at| self.seen + at));
-        let Some(at) = found else { panic!("no {text:?} on the screen: {:?}", screen().get(self.seen..)) };
-        let shown = screen()[self.seen..at].to_owned();
-        self.seen = at + text.len();
-        shown
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // The shell hangs up with its terminal, and its jobs with it.
-        let _ = self.script.kill();
-        let _ = self.script.wait();
-    }
-}
+use crate::support::etcd::{Cluster, Version};
+use crate::support::run::Run;
+use crate::support::terminal::{PROMPT, Terminal};
+use crate::support::wait::{SOON, eventually, until};
 
 #[test]
 fn the_commands_process_group_is_fenceds_and_the_terminals() {
@@ -174,4 +103,50 @@ fn a_waiting_run_can_be_stopped_continued_and_interrupted() {
     terminal.shows(PROMPT);
     terminal.line("kill %1; wait; echo free; $F echo then");
     terminal.shows("then\r\n");
+}
+
+#[test]
+fn a_job_that_is_stopped_past_its_lease_is_ended_and_says_so_without_being_asked() {
+    let cluster = Cluster::single(Version::V37);
+    let store = format!("etcd://{}", cluster.members[0].address);
+    let mut terminal = Terminal::with(&format!("{} run --store {store} --ttl 3s --grace 300ms --lock a --", binary()));
+    terminal
+        .line("$F sh -c 'trap \"echo told; exit 3\" TERM; setsid sleep 1021 & echo in; while :; do sleep 0.05; done'");
+    terminal.shows("in\r\n");
+    terminal.keys("\x1a");
+    assert!(terminal.shows(PROMPT).contains("Stopped"));
+    terminal.shows("told\r\n");
+    terminal.shows("fenced: ");
+    terminal.shows("\r\n");
+    eventually(SOON, || terminal.jobs().is_empty());
+    terminal.line("wait %1; echo rc=$?");
+    terminal.shows("rc=76\r\n");
+    Run::new(&store).lock("a").args(["--wait", "20s"]).command(["true"]).output().exits(0);
+}
+
+#[test]
+fn a_job_that_is_stopped_on_the_local_store_stays_the_holder_and_goes_on() {
+    let mut terminal = Terminal::new();
+    terminal.line("$F sh -c 'echo in; read x; echo got $x; exit 3'");
+    terminal.shows("in\r\n");
+    terminal.keys("\x1a");
+    assert!(terminal.shows(PROMPT).contains("Stopped"));
+    Run::new(terminal.store()).lock("a").args(["--wait", "300ms"]).command(["true"]).output().exits(75);
+    terminal.line("fg; echo rc=$?");
+    terminal.shows("exit 3'\r\n");
+    terminal.line("word");
+    terminal.shows("got word\r\nrc=3\r\n");
+}
+
+#[test]
+fn a_job_whose_command_is_killed_while_it_is_stopped_ends_as_the_command_did() {
+    let mut terminal = Terminal::new();
+    terminal.line("$F sh -c 'echo pid=$$.; kill -STOP $$'");
+    terminal.shows("pid=");
+    let command = terminal.shows(".");
+    assert!(terminal.shows(PROMPT).contains("Stopped"));
+    terminal.line(&format!("kill -KILL {command}"));
+    eventually(SOON, || terminal.jobs().is_empty());
+    terminal.line("wait %1; echo rc=$?");
+    terminal.shows("rc=137\r\n");
 }

@@ -7,4 +7,5 @@ pub mod pki;
 pub mod processes;
 pub mod proxy;
 pub mod run;
+pub mod terminal;
 pub mod wait;
