@@ -95,6 +95,11 @@ fn prepare(settings: &Run, reporter: &Reporter) -> Result<Prepared, Verdict> {
         let why = "/proc is not that of this pid namespace, mount one (mount -t proc proc /proc)";
         return Err(Verdict::Error(why.into()));
     }
+    if !clock::is_there() {
+        return Err(Verdict::Error(
+            "the boot clock cannot be read (does a seccomp filter forbid clock_gettime?)".into(),
+        ));
+    }
     let argv = settings::c_strings(&settings.command).map_err(Verdict::Error)?;
     let failed = |what: &str, why: std::io::Error| Verdict::Error(format!("{what}: {}", in_words(&why)));
     signals::block().map_err(|why| failed("signals", why))?;

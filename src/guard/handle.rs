@@ -48,7 +48,7 @@ impl Guard {
         let before = tree::children();
         let (ours, theirs) = socket::pair()?;
         // The guard sees fenced's end by the last copy of `ours` closing, so it must not keep one.
-        let (pid, ours) = spawn::guard(ours, move |group| serve::serve(&theirs, spec, group))?;
+        let (pid, ours) = spawn::guard(ours, move || serve::serve(&theirs, spec))?;
         Ok(Self {
             pid: pid.as_raw(),
             socket: Arc::new(ours),

@@ -19,7 +19,6 @@ use crate::timing::Moment;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -33,8 +32,8 @@ const ORDERS: usize = 32;
 const LATE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(400));
 
 /// Serves until nothing is left to do. This is all that the guard's process does.
-pub fn serve(socket: &OwnedFd, spec: Spec, group: Option<Pid>) {
-    match Server::new(socket, spec, group) {
+pub fn serve(socket: &OwnedFd, spec: Spec) {
+    match Server::new(socket, spec) {
         Ok(mut server) => server.run(),
         Err(errno) => {
             let _ = socket::send(socket.as_fd(), &wire::encode(&Report::NotStarted { errno: errno as i32 }), None);
@@ -44,7 +43,8 @@ pub fn serve(socket: &OwnedFd, spec: Spec, group: Option<Pid>) {
 
 struct Server<'a> {
     spec: Spec,
-    group: Option<Pid>,
+    /// There is one, so the command stays in fenced's process group.
+    terminal: bool,
     socket: BorrowedFd<'a>,
     abandoned: bool,
     signals: SignalFd,
@@ -61,7 +61,7 @@ struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    fn new(socket: &'a OwnedFd, spec: Spec, group: Option<Pid>) -> nix::Result<Self> {
+    fn new(socket: &'a OwnedFd, spec: Spec) -> nix::Result<Self> {
         nix::sys::prctl::set_child_subreaper(true)?;
         // Not the real-time ones, which queue up.
         let all: SigSet = Signal::iterator().collect();
@@ -69,7 +69,7 @@ impl<'a> Server<'a> {
         let plan = Plan::new(spec.grace, spec.on_exit);
         Ok(Self {
             spec,
-            group,
+            terminal: proc::has_terminal(),
             socket: socket.as_fd(),
             abandoned: false,
             signals,
@@ -146,7 +146,7 @@ impl<'a> Server<'a> {
     fn start(&mut self, set: &[(OsString, OsString)], remove: &[OsString], deadlines: Deadlines) {
         let kept = self.descriptor.as_ref().filter(|_| self.spec.on_exit != OnExit::Leave);
         let descriptor = kept.map(AsFd::as_fd);
-        let plan = spawn::Plan { argv: &self.spec.argv, set, remove, group: self.group, descriptor };
+        let plan = spawn::Plan { argv: &self.spec.argv, set, remove, leads: !self.terminal, descriptor };
         let command = if now() >= deadlines.stop_by { Err(Errno::ETIME) } else { Command::fork(&plan) };
         match command {
             Ok(command) => self.command = Some(command),
@@ -154,7 +154,7 @@ impl<'a> Server<'a> {
         }
         self.step(Event::Forked(deadlines));
         inherited::let_go_of_stdio();
-        // Only now: the command could not join fenced's process group from another session. The scheduler gives each
+        // Only now: the command stays in fenced's process group, which another session has no part in. The scheduler gives each
         // session its own share, so that a tree of spinning processes does not starve an unprivileged guard.
         let _ = nix::unistd::setsid();
         if urgency::take() {

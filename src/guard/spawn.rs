@@ -8,7 +8,7 @@ use crate::sys::proc;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::SigSet;
-use nix::unistd::{ForkResult, Pid, fork, getpgrp, getppid, pipe2, setpgid};
+use nix::unistd::{ForkResult, Pid, fork, getppid, pipe2, setpgid};
 use std::ffi::{CString, OsString, c_char};
 use std::fs::File;
 use std::io::Read;
@@ -16,23 +16,21 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-/// Forks the guard, with every signal blocked. `guard` gets the group that the command is to join, when there is a
-/// terminal. What is `kept` is fenced's alone: the guard closes its copy first.
+/// Forks the guard, with every signal blocked. What is `kept` is fenced's alone: the guard closes its copy first.
 ///
 /// # Errors
 /// When the kernel refuses another process.
-pub fn guard<T>(kept: T, guard: impl FnOnce(Option<Pid>)) -> nix::Result<(Pid, T)> {
+pub fn guard<T>(kept: T, guard: impl FnOnce()) -> nix::Result<(Pid, T)> {
     // With SIGCHLD ignored, children would vanish with their statuses; the command gets it back as it was.
     // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    let group = proc::has_terminal().then(getpgrp);
     let mask = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK)?;
     // SAFETY: the caller has no other threads yet, so the child may go on as the parent could.
     let forked = unsafe { fork() };
     if let Ok(ForkResult::Child) = forked {
         drop(kept);
         // Nothing may unwind into what the parent was doing.
-        let status = i32::from(catch_unwind(AssertUnwindSafe(|| guard(group))).is_err());
+        let status = i32::from(catch_unwind(AssertUnwindSafe(guard)).is_err());
         // SAFETY: ends this process without running what the parent has registered for its own end.
         unsafe { libc::_exit(status) };
     }
@@ -70,8 +68,9 @@ pub struct Plan<'a> {
     pub set: &'a [(OsString, OsString)],
     /// Inherited variables that are removed.
     pub remove: &'a [OsString],
-    /// The process group to join; without one the command leads its own.
-    pub group: Option<Pid>,
+    /// Whether the command leads a process group of its own. Without one it stays in the guard's, which is fenced's: it is
+    /// not joined by its number, which is none in a pid namespace that its leader is not in.
+    pub leads: bool,
     /// What the command inherits a copy of, out of the way.
     pub descriptor: Option<BorrowedFd<'a>>,
 }
@@ -95,8 +94,10 @@ impl Command {
             }
             ForkResult::Parent { child } => {
                 // Also from here, so that a signal to the group right after the fork finds it.
-                let _ = setpgid(child, plan.group.unwrap_or(child));
-                Ok(Self { pid: child.as_raw(), leads: plan.group.is_none(), answer: Some(File::from(reader)) })
+                if plan.leads {
+                    let _ = setpgid(child, child);
+                }
+                Ok(Self { pid: child.as_raw(), leads: plan.leads, answer: Some(File::from(reader)) })
             }
         }
     }
@@ -141,9 +142,8 @@ fn execute(plan: &Plan<'_>, guard: Pid, mut variables: Vec<CString>) -> i32 {
         if getppid() != guard {
             libc::_exit(127);
         }
-        let this = Pid::from_raw(0);
-        if setpgid(this, plan.group.unwrap_or(this)).is_err() {
-            let _ = setpgid(this, this);
+        if plan.leads {
+            let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
         }
         if let Some(descriptor) = plan.descriptor
             && let Err(errno) = copy_out_of_the_way(descriptor.as_raw_fd())

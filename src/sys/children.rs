@@ -1,11 +1,12 @@
 //! Children that are not ours to manage: process 1 and a subreaper get strangers, and must not leave them as zombies.
 
+use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 
-/// So many at a time: a storm of the dying must not hold up the renewals. Those that are left wait for the next signal.
+/// So many at a time: a storm of the dying must not hold up the renewals.
 const MOST: usize = 256;
 
-/// Reaps dead children but `guard`, whose end has a meaning.
+/// Reaps dead children but `guard`, whose end has a meaning. Where more may be left it raises SIGCHLD again.
 pub fn reap_strangers(guard: i32) {
     let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     for _ in 0..MOST {
@@ -17,4 +18,5 @@ pub fn reap_strangers(guard: i32) {
             _ => return,
         }
     }
+    let _ = raise(Signal::SIGCHLD);
 }

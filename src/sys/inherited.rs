@@ -1,7 +1,7 @@
 //! What fenced got from whoever started it: captured before std's runtime changes it, given back to the command.
 //!
-//! std ignores SIGPIPE and opens `/dev/null` on closed descriptors 0-2 before `main`; an `.init_array` function runs
-//! before that.
+//! std ignores SIGPIPE and opens `/dev/null` on closed descriptors 0-2 before `main`, and aborts where there is none; an
+//! `.init_array` function runs before that.
 
 #![expect(unsafe_code, reason = "signal dispositions and descriptors between fork and exec")]
 
@@ -49,6 +49,12 @@ extern "C" fn capture() {
         // SAFETY: asks for a descriptor's flags; a closed one is an error.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
             closed |= 1 << fd;
+            // SAFETY: the paths end in a NUL; the lowest free number is the closed one, which nobody owns.
+            unsafe {
+                if libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) == -1 {
+                    libc::open(c"/".as_ptr(), libc::O_RDONLY);
+                }
+            }
         }
     }
     CLOSED.store(closed, Relaxed);

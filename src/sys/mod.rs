@@ -11,6 +11,7 @@ pub mod executable;
 pub mod inherited;
 pub mod ofd;
 pub mod proc;
+pub mod random;
 pub mod ready;
 pub mod signals;
 pub mod socket;

@@ -1,5 +1,7 @@
 //! The guarantees about processes, attacked through the real binary: leases that end, terminals, limits, odd parents.
 
+mod containers;
+mod cron;
 mod environment;
 mod hangup;
 mod keys;
@@ -8,6 +10,8 @@ mod limits;
 mod multiplexer;
 mod namespace;
 mod pager;
+mod quotas;
+mod sandbox;
 mod services;
 #[path = "../support/mod.rs"]
 mod support;

@@ -25,13 +25,12 @@ fn process_1_reaps_strangers() {
         return;
     }
     let store = LocalStore::new();
-    let wrapped = "\"$F\" run --store \"$S\" --lock a -- sh -c \"until [ -e $D/end ]; do sleep 0.02; done; cat /proc/[0-9]*/stat | grep -c \\\") Z\\\"; exit 8\"";
+    let wrapped = "\"$F\" run --store \"$S\" --lock a -- sh -c \"until [ -e $D/end ] && ! grep -q \\\") Z\\\" /proc/[0-9]*/stat; do sleep 0.02; done; exit 8\"";
     // What another process of the namespace leaves behind comes to process 1.
     let script = format!(
         "D=$(mktemp -d); export D; (exec unshare -pf --kill-child --mount-proc sh -c 'sh -c \"for n in 1 2 3; do (sleep 0.1 &) ; done; sleep 0.4; : >$D/end\" & exec {wrapped}'); rc=$?; rm -r $D; exit $rc"
     );
-    let ended = bash(&store, &script).wait(SOON).exits(8);
-    assert_eq!(ended.stdout, "0\n", "{}", ended.stderr);
+    bash(&store, &script).wait(SOON).exits(8);
 }
 
 #[test]

@@ -49,6 +49,11 @@ pub fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| stat.state == 'T')
 }
 
+/// The process's name, none when it is gone.
+pub fn name(pid: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+}
+
 /// Sends a signal; that the process is gone already is fine.
 pub fn signal(pid: i32, signal: Signal) {
     assert!(pid > 1, "{pid} is no process of a test");

@@ -8,13 +8,14 @@ use crate::store::contract::Failure;
 use crate::sys::durable;
 use crate::sys::error::in_words;
 use crate::sys::ofd::{self, Kind, Span};
+use crate::sys::random;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
 use nix::unistd::geteuid;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -184,9 +185,8 @@ fn make(directory: &Directory, lock: &LockName) -> Result<(), Failure> {
     let names = Names::of(lock);
     remove_leftovers(directory, &names);
     let mut lineage = [0; 16];
-    File::open("/dev/urandom")
-        .and_then(|mut random| random.read_exact(&mut lineage))
-        .map_err(|error| failure("/dev/urandom cannot be read, to make a lineage", &error))?;
+    random::fill(&mut lineage)
+        .map_err(|error| failure("there is no randomness for a lineage, /dev/urandom cannot be read", &error))?;
     let record = Record::new(lock, lineage).encode();
     match durable::publish(directory, &names.temporary(), &names.lock(), &record) {
         Ok(()) => Ok(()),
