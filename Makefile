@@ -30,7 +30,7 @@ $(BINARY): $(SOURCES)
 setup:
 	@scripts/setup-build.sh
 
-# The etcd servers that the tests start; nothing is installed.
+# The servers that the tests start, unpacked and not installed, and the programs that they run.
 setup-test: setup
 	@scripts/setup-test.sh $(SERVERS)
 
@@ -40,6 +40,7 @@ demo: $(BINARY)
 # A server that cannot be had here (another Debian, another processor) leaves its variable empty.
 test: setup-test
 	FENCED_TEST_ETCD_34=$$(ls $(SERVERS)/3.4/etcd || :) FENCED_TEST_ETCD_35=$$(ls $(SERVERS)/3.5/etcd || :) \
+	    FENCED_TEST_TOOLS=$$(ls -d $(SERVERS)/tools || :) \
 	    $(CARGO) test --locked --no-fail-fast
 
 lint: setup

