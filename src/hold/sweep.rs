@@ -6,7 +6,7 @@ use crate::timing::Moment;
 use std::time::Duration;
 
 /// How long a twin is waited for.
-const TWIN: Duration = Duration::from_millis(50);
+const TWIN: Duration = Duration::from_millis(100);
 
 /// A signal and its sender.
 pub type Sent = (i32, i32);

@@ -3,7 +3,7 @@
 use crate::bash;
 use crate::support::etcd::{Cluster, Version};
 use crate::support::processes;
-use crate::support::run::{LocalStore, Run, Running, binary};
+use crate::support::run::{Ended, LocalStore, Run, Running, binary};
 use crate::support::wait::SOON;
 use nix::sys::signal::Signal;
 use std::os::unix::net::UnixDatagram;
@@ -57,17 +57,17 @@ fn the_notification_socket_is_the_commands_and_fenced_itself_sends_nothing() {
     assert!(socket.recv(&mut buffer).is_err(), "{:?}", String::from_utf8_lossy(&buffer));
 }
 
-/// Starts fenced and sends its processes the stop signal as systemd does: to all of them, or to the main one.
-fn stopped_by_systemd(store: &LocalStore, whole: bool) -> crate::support::run::Ended {
+/// Has a command write its pid and its parent's, and sends the stop signal as systemd does: to all of the processes, or
+/// to the main one. fenced does not run meanwhile: however busy the machine is, it finds all of it at once.
+fn stopped_by_systemd(store: &LocalStore, whole: bool, command: &str) -> Ended {
     let others = if whole { "$guard $command" } else { "" };
     let script = format!(
         "echo systemd >/proc/$$/comm; : >out
-        \"$F\" run --store \"$S\" --lock a -- \
-            bash -c 'trap \"n=x\\$n; echo term \\$n\" TERM; echo $$ $PPID; until [ \"$n\" ]; do sleep 0.05; done; \
-                     for i in 1 2 3 4 5 6; do sleep 0.05; done; exit 5' >out &
+        \"$F\" run --store \"$S\" --lock a -- bash -c '{command}' >out 2>&1 &
         fenced=$!
-        until read command guard <out; do sleep 0.01; done 2>/dev/null
-        for pid in $fenced {others}; do kill -TERM $pid; kill -CONT $pid; done
+        until read command guard <out; do sleep 0.01; done
+        kill -STOP $fenced; until grep -q ') T' /proc/$fenced/stat; do sleep 0.01; done
+        for pid in {others} $fenced; do kill -TERM $pid; kill -CONT $pid; done
         wait $fenced; rc=$?; cat out; exit $rc"
     );
     let mut command = Command::new("bash");
@@ -76,20 +76,32 @@ fn stopped_by_systemd(store: &LocalStore, whole: bool) -> crate::support::run::E
     Running::start(command, processes::new_mark()).wait(SOON)
 }
 
+/// Counts stop signals, and ends some time after the first.
+const COUNTING: &str = "trap \"n=x\\$n; echo term\" TERM; echo $$ $PPID; until [ \"$n\" ]; do sleep 0.05; done; \
+    for i in 1 2 3 4 5 6; do sleep 0.05; done; exit 5";
+
 #[test]
 fn a_stop_signal_to_fenced_alone_reaches_the_command_once() {
     let store = LocalStore::new();
-    let ended = stopped_by_systemd(&store, false).exits(5);
-    assert!(ended.stdout.matches("term").count() == 1 && !ended.stderr.contains("fenced"), "{ended:?}");
+    let ended = stopped_by_systemd(&store, false, COUNTING).exits(5);
+    assert!(ended.stdout.matches("term").count() == 1 && !ended.stdout.contains("fenced"), "{ended:?}");
 }
 
 #[test]
 fn a_stop_signal_to_every_process_of_the_unit_reaches_the_command_once() {
     let store = LocalStore::new();
     for _ in 0..5 {
-        let ended = stopped_by_systemd(&store, true).exits(5);
-        assert!(ended.stdout.matches("term").count() == 1 && !ended.stderr.contains("fenced"), "{ended:?}");
+        let ended = stopped_by_systemd(&store, true, COUNTING).exits(5);
+        assert!(ended.stdout.matches("term").count() == 1 && !ended.stdout.contains("fenced"), "{ended:?}");
     }
+}
+
+#[test]
+fn a_unit_that_is_stopped_as_a_whole_ends_by_the_stop_signal_and_frees_the_lock() {
+    let store = LocalStore::new();
+    let ended = stopped_by_systemd(&store, true, "setsid sleep 1039 & echo $$ $PPID; exec sleep 1040").exits(143);
+    assert!(ended.stdout.contains("background processes") && ended.stdout.lines().count() == 2, "{ended:?}");
+    Run::new(&store).lock("a").args(["-n"]).command(["true"]).output().exits(0);
 }
 
 #[test]
