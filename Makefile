@@ -46,9 +46,14 @@ test: setup-test
 lint: setup
 	@scripts/lint.sh
 
-bench: $(BINARY)
-	@scripts/bench.sh $(BINARY)
-	@python3 scripts/bench-kill.py $(BINARY)
+# The table of BENCHMARKS.md, in some ten minutes. REST: seconds of a holder at rest; WAITERS: the longest queue.
+REST    ?= 60
+WAITERS ?= 1000
+
+bench: $(BINARY) setup-test
+	$(CARGO) build --release --locked --example bench-floor --example bench-stamp
+	@python3 -B benches --fenced $(BINARY) --helpers $(TARGET)/release/examples --etcd $(SERVERS)/3.4 \
+	    --rest $(REST) --waiters $(WAITERS)
 
 # man/ and completions/, from the definition of the command line.
 generate: setup
