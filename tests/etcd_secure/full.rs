@@ -1,4 +1,4 @@
-//! A database that is full takes nothing in, but a lock is given back all the same.
+//! A database that is full takes nothing in, but a lock goes to who waits already, and is given back, all the same.
 
 use crate::scene::{on_every_version, says};
 use crate::support::etcd::{Cluster, Options, Version, ask};
@@ -40,36 +40,29 @@ fn keys(cluster: &Cluster, what: &str) -> i64 {
 }
 
 #[test]
-fn a_holder_goes_on_and_gives_the_lock_back_while_nobody_can_join() {
+fn a_holder_goes_on_and_gives_the_lock_to_a_waiter_while_nobody_can_join() {
     on_every_version(|version| {
         let cluster = small(version);
         let holder = run(&cluster).script("echo in; sleep 6").spawn();
         holder.prints("in");
-        let waiter = run(&cluster).args(["-v", "--wait", "12s"]).command(["true"]).spawn();
+        let waiter = run(&cluster).args(["-v", "--wait", "20s"]).command(["true"]).spawn();
         waiter.says("waiting");
         fill(&cluster);
         let address = &cluster.members[0].address;
         says(run(&cluster).args(["-n"]), 69, &[address, "database", "full"]);
         let ended = holder.wait(SOON).exits(0);
         assert_eq!(ended.stderr, "", "{version:?}");
-        let outside = waiter.wait(SOON).exits(69);
-        eprintln!("{version:?} {}", outside.stderr);
-        let last = outside.stderr.lines().last().unwrap_or_default().to_owned();
-        assert!(last.contains("full"), "{last}");
+        waiter.wait(SOON).exits(0);
         assert_eq!(keys(&cluster, "/fenced/v1/"), 0);
     });
 }
 
 #[test]
-fn space_that_is_made_again_lets_a_waiter_in() {
+fn space_that_is_made_again_lets_a_newcomer_in() {
     let cluster = small(Version::V37);
-    let holder = run(&cluster).script("echo in; sleep 3").spawn();
-    holder.prints("in");
-    let waiter = run(&cluster).args(["-v", "--wait", "30s"]).command(["true"]).spawn();
-    waiter.says("waiting");
     fill(&cluster);
-    holder.wait(SOON).exits(0);
-    waiter.says("full");
+    let newcomer = run(&cluster).args(["-v", "--wait", "30s"]).command(["true"]).spawn();
+    newcomer.says("full");
     let address = &cluster.members[0].control;
     ask(address, async |mut client| {
         let revision = client.get("x", None).await?.header().expect("a header").revision();
@@ -84,5 +77,5 @@ fn space_that_is_made_again_lets_a_waiter_in() {
         }
         Ok(())
     });
-    waiter.wait(SOON).exits(0);
+    newcomer.wait(SOON).exits(0);
 }

@@ -1,8 +1,7 @@
 //! Joining the queue: a lease with an id of our own choosing, then one transaction that is safe under blind retry.
 
-use super::keys::{State, Value};
+use super::keys::Value;
 use super::store::{EtcdStore, failure};
-use super::wait::Claim;
 use crate::etcd::failure::{Sent, Trouble};
 use crate::store::contract::{Failure, Place};
 use crate::sys::clock;
@@ -18,10 +17,10 @@ const FRESH_LEASES: u32 = 3;
 
 /// What the enqueue transaction found or did.
 enum Enqueued {
-    /// Nobody was before us, now or at an earlier try of ours.
+    /// Nobody is before us: our key is the oldest.
     Holder,
-    /// We stand behind this key; behind none when ours is the oldest.
-    Behind(Option<Vec<u8>>),
+    /// We stand behind this key.
+    Behind(Vec<u8>),
     /// Our key is there under a lease that is not ours.
     Taken,
 }
@@ -36,17 +35,10 @@ impl EtcdStore {
             };
             match joined {
                 Ok(Enqueued::Holder) => return self.grant().map(Place::Granted).map_err(|t| failure(&t)),
-                Ok(Enqueued::Behind(Some(key))) => {
+                Ok(Enqueued::Behind(key)) => {
                     self.before.replace(Some(key));
                     return Ok(Place::Waiting);
                 }
-                // The holder left between an earlier try of ours and this one.
-                Ok(Enqueued::Behind(None)) => match self.claim().await {
-                    Ok(Claim::Granted(grant)) => return Ok(Place::Granted(grant)),
-                    Ok(Claim::Behind) => return Ok(Place::Waiting),
-                    Err(Failure::Lost(_)) => {}
-                    Err(other) => return Err(other),
-                },
                 // A transaction's word that the lease is unknown is certain: it went through the log.
                 Ok(Enqueued::Taken) | Err(Trouble::LeaseUnknown) => self.forget(),
                 Err(trouble) => return Err(failure(&trouble)),
@@ -106,9 +98,9 @@ impl EtcdStore {
     /// Under blind retry `succeeded` alone decides nothing: the inner transaction tells what an earlier try had done.
     fn enqueue_txn(&self) -> Txn {
         let (own, queue) = (self.own(), self.keys.queue.as_str());
-        let put = |state| {
+        let put = || {
             let bound = PutOptions::new().with_lease(self.standing.get().lease);
-            TxnOp::put(own.as_str(), self.value(state), Some(bound))
+            TxnOp::put(own.as_str(), Value::encode(&self.contention.contender), Some(bound))
         };
         let first = |order| {
             let one = GetOptions::new().with_prefix().with_sort(SortTarget::Create, order).with_limit(1);
@@ -117,11 +109,11 @@ impl EtcdStore {
         let not_there_yet = Compare::create_revision(own.as_str(), CompareOp::Equal, 0);
         let behind = Txn::new()
             .when([not_there_yet])
-            .and_then([first(SortOrder::Descend), put(State::Waiter)])
+            .and_then([first(SortOrder::Descend), put()])
             .or_else([TxnOp::get(own.as_str(), None), first(SortOrder::Ascend)]);
         // A comparison over an empty range holds, and no key that exists was created at 0.
         let nobody_there = Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix();
-        Txn::new().when([nobody_there]).and_then([put(State::Holder)]).or_else([TxnOp::txn(behind)])
+        Txn::new().when([nobody_there]).and_then([put()]).or_else([TxnOp::txn(behind)])
     }
 
     /// `None` when the answer is not of the form that was asked for.
@@ -140,7 +132,7 @@ impl EtcdStore {
         match (inner.succeeded(), inner.op_responses().as_slice()) {
             (true, [TxnOpResponse::Get(newest), _]) => {
                 self.note(|s| s.revision = now);
-                Some(Enqueued::Behind(Some(newest.kvs().first()?.key().to_vec())))
+                Some(Enqueued::Behind(newest.kvs().first()?.key().to_vec()))
             }
             (false, [TxnOpResponse::Get(ours), TxnOpResponse::Get(oldest)]) => {
                 let (ours, oldest) = (ours.kvs().first()?, oldest.kvs().first()?);
@@ -148,10 +140,11 @@ impl EtcdStore {
                     return Some(Enqueued::Taken);
                 }
                 self.note(|s| s.revision = ours.create_revision());
-                Some(match Value::decode(ours.value()).state {
-                    Some(State::Holder) => Enqueued::Holder,
+                Some(if oldest.key() == ours.key() {
+                    Enqueued::Holder
+                } else {
                     // The oldest stands for the predecessor until the first look finds that one.
-                    _ => Enqueued::Behind((oldest.key() != ours.key()).then(|| oldest.key().to_vec())),
+                    Enqueued::Behind(oldest.key().to_vec())
                 })
             }
             _ => None,

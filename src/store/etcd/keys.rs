@@ -28,20 +28,10 @@ impl Keys {
     }
 }
 
-/// What a contender's key stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum State {
-    Holder,
-    Waiter,
-}
-
 /// A key's value. Others' values may hold anything: whatever is not understood is left out, never trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Value {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<State>,
     /// Who asked the holder to leave, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evict: Option<String>,
@@ -50,10 +40,10 @@ pub(super) struct Value {
 }
 
 impl Value {
-    pub fn encode(state: State, contender: &Contender) -> Vec<u8> {
+    pub fn encode(contender: &Contender) -> Vec<u8> {
         let mut contender = contender.clone();
         contender.command = shortened(contender.command);
-        let value = Self { state: Some(state), evict: None, contender };
+        let value = Self { evict: None, contender };
         serde_json::to_vec(&value).unwrap_or_default()
     }
 
@@ -132,15 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn a_value_says_who_contends_and_as_what() {
+    fn a_value_says_who_contends() {
         let contender = Contender { host: "a".into(), pid: 7, command: vec!["x".into()], ..Contender::default() };
-        let value = Value::decode(&Value::encode(State::Waiter, &contender));
-        assert_eq!(value, Value { state: Some(State::Waiter), evict: None, contender });
+        let value = Value::decode(&Value::encode(&contender));
+        assert_eq!(value, Value { evict: None, contender });
     }
 
     #[test]
     fn values_of_others_are_read_as_far_as_they_go() {
-        for foreign in ["", "x", "{}", "[1]", "{\"pid\":\"x\"}", "{\"state\":\"king\"}"] {
+        for foreign in ["", "x", "{}", "[1]", "{\"pid\":\"x\"}"] {
             assert_eq!(Value::decode(foreign.as_bytes()), Value::default(), "{foreign}");
         }
         assert_eq!(Value::decode(br#"{"evict":"by root","new":1}"#).evict.as_deref(), Some("by root"));
@@ -149,7 +139,7 @@ mod tests {
     #[test]
     fn a_command_of_any_length_fits_into_a_request() {
         let huge = Contender { command: vec!["é".repeat(3000), "tail".into()], ..Contender::default() };
-        let kept = Value::decode(&Value::encode(State::Holder, &huge)).contender.command;
+        let kept = Value::decode(&Value::encode(&huge)).contender.command;
         assert_eq!(kept.len(), 1);
         assert!(kept[0].len() <= COMMAND_BYTES + '…'.len_utf8() && kept[0].ends_with('…'));
     }

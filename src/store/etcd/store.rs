@@ -1,6 +1,6 @@
 //! The store value: what is known of our own place, and the contract's methods, each of which is told in its own file.
 
-use super::keys::{self, Keys, State, Value};
+use super::keys::{self, Keys};
 use super::remark::Remarked;
 use crate::etcd::credentials::Credentials;
 use crate::etcd::failure::Trouble;
@@ -130,11 +130,6 @@ impl EtcdStore {
     /// Our own key.
     pub(super) fn own(&self) -> String {
         self.keys.of(self.standing.get().lease)
-    }
-
-    /// The value of our own key.
-    pub(super) fn value(&self, state: State) -> Vec<u8> {
-        Value::encode(state, &self.contention.contender)
     }
 
     /// The moments of the lease that was proven last, or of the one to ask for.

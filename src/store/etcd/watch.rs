@@ -132,7 +132,7 @@ impl EtcdStore {
     }
 }
 
-/// What an event on our own key means while we hold. Our own claim is a put under our own lease that asks for nothing.
+/// What an event on our own key means while we hold.
 fn meaning(event: &Event, lease: i64) -> Option<Interruption> {
     if event.event_type() == EventType::Delete {
         let why = "the store deleted the lock's key: its lease ended, or somebody removed it";
