@@ -10,7 +10,7 @@ use crate::sys::{proc, ready, timer};
 use crate::timing::Moment;
 use nix::errno::Errno;
 use nix::sys::socket::{Shutdown, shutdown};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -36,6 +36,8 @@ pub struct Guard {
     before: Vec<(i32, u64)>,
     /// It has a command, or something of one, and has not said that it is done.
     busy: Cell<bool>,
+    /// For the next report; made with the first.
+    buffer: RefCell<Vec<u8>>,
 }
 
 impl Guard {
@@ -55,6 +57,7 @@ impl Guard {
             readable: OnceLock::new(),
             before,
             busy: Cell::new(false),
+            buffer: RefCell::default(),
         })
     }
 
@@ -142,12 +145,11 @@ impl Guard {
 
     /// The next report; [`Report::Gone`] when the guard has died. Safe to drop and call again. Needs a tokio runtime.
     pub async fn report(&self) -> Report {
-        let mut buffer = vec![0; wire::LONGEST_REPORT];
         let Some(readable) = self.readable() else { return Report::Gone };
         loop {
-            match socket::receive(self.socket.as_fd(), &mut buffer) {
+            match self.received() {
                 Received::Message(length, _) => {
-                    if let Some(report) = wire::decode(&buffer[..length]) {
+                    if let Some(report) = wire::decode(&self.buffer.borrow()[..length]) {
                         if matches!(report, Report::Clear | Report::NotStarted { .. }) {
                             self.busy.set(false);
                         }
@@ -162,6 +164,12 @@ impl Guard {
                 },
             }
         }
+    }
+
+    fn received(&self) -> Received {
+        let mut buffer = self.buffer.borrow_mut();
+        buffer.resize(wire::LONGEST_REPORT, 0);
+        socket::receive(self.socket.as_fd(), &mut buffer)
     }
 
     fn readable(&self) -> Option<&AsyncFd<Arc<OwnedFd>>> {

@@ -59,7 +59,7 @@ struct Found {
 /// The children of this process, by pid and start time.
 #[must_use]
 pub fn children() -> Vec<(i32, u64)> {
-    let mut tree = Tree::new(Vec::new());
+    let mut tree = Tree::shallow(Vec::new());
     tree.look();
     tree.first.iter().filter_map(|&pid| Some((pid, proc::start_time(pid)?))).collect()
 }
@@ -68,6 +68,12 @@ impl Tree {
     /// The tree below this process without `strangers` and what is below them.
     #[must_use]
     pub fn new(strangers: Vec<(i32, u64)>) -> Self {
+        let (found, queue) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
+        Self { found, queue, ..Self::shallow(strangers) }
+    }
+
+    /// With room for the first level only.
+    fn shallow(strangers: Vec<(i32, u64)>) -> Self {
         let listed = proc::lists_children();
         Self {
             me: proc::pid(),
@@ -75,8 +81,8 @@ impl Tree {
             listed,
             table: Vec::with_capacity(if listed { 0 } else { ROOM * 4 }),
             first: Vec::with_capacity(ROOM),
-            found: Vec::with_capacity(ROOM),
-            queue: Vec::with_capacity(ROOM),
+            found: Vec::new(),
+            queue: Vec::new(),
         }
     }
 

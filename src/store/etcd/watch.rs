@@ -9,6 +9,8 @@ use etcd_client::{Client, Event, EventType, WatchOptions, WatchResponse, WatchSt
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
+/// So long nobody watches: a shorter run finds a loss at its release, and saves the store a watch.
+const SHORT: Duration = Duration::from_millis(20);
 /// A stream that lived this long was a good one: the next trouble is a new one.
 const GOOD: Duration = Duration::from_secs(5);
 
@@ -89,6 +91,7 @@ impl EtcdStore {
     /// between that answer and the watch, without a read. On a busy store that makes the events of its first 100 ms
     /// up to 100 ms late; a missed one would cost a beat.
     pub(super) async fn watch_own(&self) -> Interruption {
+        sleep(SHORT).await;
         let mut pace = Pace::default();
         let mut moves = self.members.moves();
         loop {
