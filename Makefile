@@ -51,8 +51,8 @@ REST    ?= 60
 WAITERS ?= 1000
 
 bench: $(BINARY) setup-test
-	$(CARGO) build --release --locked --example bench-floor --example bench-stamp
-	@python3 -B benches --fenced $(BINARY) --helpers $(TARGET)/release/examples --etcd $(SERVERS)/3.4 \
+	$(CARGO) build --release --locked --example bench-floor
+	@python3 -B benches --fenced $(BINARY) --floor $(TARGET)/release/examples/bench-floor --etcd $(SERVERS)/3.4 \
 	    --rest $(REST) --waiters $(WAITERS)
 
 # man/ and completions/, from the definition of the command line.

@@ -25,7 +25,7 @@ QUEUE = "/fenced/v1/q/bench/"
 def options():
     parser = argparse.ArgumentParser(prog="benches", description=__doc__.partition("\n")[0])
     parser.add_argument("--fenced", required=True, type=os.path.abspath, help="the binary")
-    parser.add_argument("--helpers", required=True, type=os.path.abspath, help="where bench-floor and bench-stamp are")
+    parser.add_argument("--floor", required=True, type=os.path.abspath, help="the example bench-floor")
     parser.add_argument("--etcd", required=True, type=os.path.abspath, help="where etcd and etcdctl are")
     parser.add_argument("--pairs", type=int, default=300, help="pairs of uncontended runs (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of hand-overs, and pairs for memory (%(default)s)")
@@ -41,10 +41,10 @@ class Bench:
 
     def __init__(self, asked, server, directory):
         self.asked, self.server = asked, server
-        self.true, self.stamp = shutil.which("true"), f"{asked.helpers}/bench-stamp"
+        self.true, self.stamp = shutil.which("true"), handover.stamp(directory)
         self.local = [asked.fenced, "run", "--store", f"file://{directory}", "--lock", "bench", "--"]
         self.flock = [shutil.which("flock"), f"{directory}/flock"]
-        self.floor = [f"{asked.helpers}/bench-floor", server.address]
+        self.floor = [asked.floor, server.address]
         self.etcdctl = [f"{asked.etcd}/etcdctl", "--endpoints", server.address, "lock", "bench", "--"]
 
     def run(self, *more):

@@ -12,16 +12,16 @@ fn the_benchmark_prints_a_row_for_each_figure() {
         return;
     }
     let fenced = Path::new(env!("CARGO_BIN_EXE_fenced"));
-    let helpers = fenced.with_file_name("examples");
-    assert!(helpers.join("bench-floor").exists(), "cargo build --examples makes what this test runs");
+    let floor = fenced.with_file_name("examples").join("bench-floor");
+    assert!(floor.exists(), "cargo build --examples makes what this test runs");
     let ctl = etcdctl();
     let output = Command::new("python3")
         .args(["-B", "benches", "--pairs=2", "--rounds=1", "--waiters=3", "--rest=1", "--kills=1"])
         .arg("--only=uncontended,memory,crowd,rest,kill")
         .arg("--fenced")
         .arg(fenced)
-        .arg("--helpers")
-        .arg(helpers)
+        .arg("--floor")
+        .arg(floor)
         .arg("--etcd")
         .arg(ctl.parent().unwrap())
         .output()
