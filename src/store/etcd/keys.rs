@@ -4,8 +4,8 @@ use crate::name::LockName;
 use crate::store::contract::{Contender, Queue};
 use crate::token::Lineage;
 use etcd_client::KeyValue;
+use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// How much of a command is kept in the store: a key's value is for people, and etcd refuses requests over 1.5 MB.
 const COMMAND_BYTES: usize = 4096;
@@ -96,7 +96,7 @@ pub(super) fn queue(keys: &[KeyValue]) -> Queue {
 
 /// What tokens of this cluster and prefix may be compared in.
 pub(super) fn lineage(cluster: u64, prefix: &str) -> Option<Lineage> {
-    let digest = Sha256::digest(prefix.as_bytes());
+    let digest = Hash::hash(prefix.as_bytes());
     let half = digest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))?;
     Lineage::new(&format!("{cluster:016x}-{half:016x}"))
 }

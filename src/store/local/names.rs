@@ -2,7 +2,7 @@
 
 use super::record::hex;
 use crate::name::LockName;
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash;
 
 /// Encoded names up to here are file names as they are; 55 bytes are left for what is added.
 const LONGEST: usize = 200;
@@ -23,7 +23,7 @@ impl Names {
         if visible.len() <= LONGEST {
             return Self { word: visible };
         }
-        let hash = hex(&Sha256::digest(lock.as_str().as_bytes())[..16]);
+        let hash = hex(&Hash::hash(lock.as_str().as_bytes())[..16]);
         // `~` is in no encoded name.
         Self { word: format!("{}~{hash}", &visible[..KEPT]) }
     }

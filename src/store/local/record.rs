@@ -5,7 +5,7 @@
 //! ```
 
 use crate::name::LockName;
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash;
 
 const MAGIC: [u8; 8] = *b"fenced1\n";
 /// The last number that can be given out: its byte of the file is the last one that can be locked.
@@ -80,7 +80,7 @@ impl Record {
 }
 
 fn hash(bytes: &[u8]) -> [u8; 32] {
-    Sha256::digest(bytes).into()
+    Hash::hash(bytes)
 }
 
 fn damaged(how: &str) -> String {

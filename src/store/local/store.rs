@@ -12,7 +12,7 @@ use crate::sys::clock;
 use crate::sys::watch::Watch;
 use crate::timing::{Lease, Moment};
 use crate::token::{Lineage, Token};
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{pending, poll_fn};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -255,6 +255,6 @@ fn lineage(id: [u8; 16]) -> String {
         .iter()
         .find_map(|path| std::fs::read_to_string(path).ok())
         .unwrap_or_default();
-    let hash = Sha256::new().chain_update(b"fenced lineage\0").chain_update(machine.trim()).finalize();
+    let hash = Hash::hash(format!("fenced lineage\0{}", machine.trim()).as_bytes());
     format!("{}-{}", hex(&id), hex(&hash[..8]))
 }
