@@ -7,6 +7,8 @@ use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, Error, GetOptions, LeaseGrantOptions, PutOptions, SortOrder,
     SortTarget, Txn, TxnOp,
 };
+// For nothing but to be linked with what fenced is linked with.
+use fenced as _;
 use std::io;
 use std::process::{Command, exit};
 
