@@ -16,7 +16,7 @@ use crate::store::local::{self, Local};
 use crate::sys::error::in_words;
 use crate::sys::executable::{self, Refusal};
 use crate::sys::signals::{self, Signals};
-use crate::sys::{clock, descriptors, proc};
+use crate::sys::{clock, descriptors, proc, user};
 use serde_json::{Value, json};
 use std::env;
 use std::ffi::OsString;
@@ -248,13 +248,11 @@ fn contention(cluster: Cluster, settings: &Run) -> Result<EtcdStore, Failure> {
 
 /// What the store shows of this contender to people.
 fn contender(settings: &Run) -> Contender {
-    let uid = nix::unistd::Uid::effective();
-    let user = nix::unistd::User::from_uid(uid).ok().flatten();
     Contender {
         token: None,
         host: host(),
         pid: std::process::id(),
-        user: user.map_or_else(|| uid.to_string(), |user| user.name),
+        user: user::name(nix::unistd::Uid::effective()),
         command: settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         since: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         note: settings.note.clone(),

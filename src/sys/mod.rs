@@ -18,4 +18,5 @@ pub mod socket;
 pub mod stderr;
 pub mod timer;
 pub mod urgency;
+pub mod user;
 pub mod watch;
