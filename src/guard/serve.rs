@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// How long one turn reaps.
 const REAPING: Duration = Duration::from_millis(1);
+/// How long the guard leaves the processor to fenced before it ends.
+const LINGER: Duration = Duration::from_micros(200);
 /// How many orders one turn takes.
 const ORDERS: usize = 32;
 /// How late the guard may be before its alarm ends it and fenced takes over: with a real-time priority, and without one
@@ -294,20 +296,22 @@ impl<'a> Server<'a> {
         wait(&fds[..count], until.map(|until| until.since(now())));
     }
 
-    /// Wakes a fenced that is stopped, as a job is: it has something to tell, and a lock to release. Without fenced nobody
-    /// else lets go of the local lock: unlock it, since closing alone does not while a copy is open elsewhere.
+    /// With fenced, what it does about the last report comes first: the guard's end takes as long, before its turn. Wakes a
+    /// fenced that is stopped, as a job is: it has something to tell, and a lock to release. Without fenced nobody else lets
+    /// go of the local lock: unlock it, since closing alone does not while a copy is open elsewhere.
     fn finish(&self) {
-        let fenced = inherited::pid();
-        if !self.abandoned
-            && nix::unistd::getppid().as_raw() == fenced
-            && Stat::of(fenced).is_some_and(|stat| stat.is_stopped())
-        {
-            proc::signal(fenced, libc::SIGCONT);
-        }
-        if self.abandoned
-            && let Some(descriptor) = &self.descriptor
-        {
+        if !self.abandoned {
+            wait(&[self.socket], Some(LINGER));
+            wake_fenced();
+        } else if let Some(descriptor) = &self.descriptor {
             let _ = ofd::unlock(descriptor, Span::from(0));
         }
+    }
+}
+
+fn wake_fenced() {
+    let fenced = inherited::pid();
+    if nix::unistd::getppid().as_raw() == fenced && Stat::of(fenced).is_some_and(|stat| stat.is_stopped()) {
+        proc::signal(fenced, libc::SIGCONT);
     }
 }
