@@ -4,6 +4,7 @@
 //! time, and `interrupted` beside them while it holds, `remark` beside them always; it may drop any of these futures at any await and call again.
 
 use crate::name::LockName;
+use crate::sys::directory::Unusable;
 use crate::timing::Lease;
 use crate::token::{Lineage, Token};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,12 @@ pub enum Failure {
     Unavailable(String),
     /// Asking again will not help: bad credentials, a damaged lock file.
     Refused(String),
+}
+
+impl From<Unusable> for Failure {
+    fn from(unusable: Unusable) -> Self {
+        if unusable.may_pass { Self::Unavailable(unusable.why) } else { Self::Refused(unusable.why) }
+    }
 }
 
 /// Where joining the queue led.

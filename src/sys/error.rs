@@ -15,6 +15,25 @@ pub fn in_words(error: &io::Error) -> String {
     }
 }
 
+/// Whether an error may be gone at another time: room, memory, descriptors.
+#[must_use]
+pub fn may_pass(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_raw(error.raw_os_error().unwrap_or(0)),
+        Errno::ENOSPC
+            | Errno::EDQUOT
+            | Errno::EIO
+            | Errno::EMFILE
+            | Errno::ENFILE
+            | Errno::ENOMEM
+            | Errno::ENOLCK
+            | Errno::ENOENT
+            | Errno::EAGAIN
+            | Errno::EINTR
+            | Errno::ESTALE
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

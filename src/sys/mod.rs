@@ -5,6 +5,7 @@ pub mod alarm;
 pub mod children;
 pub mod clock;
 pub mod descriptors;
+pub mod directory;
 pub mod durable;
 pub mod error;
 pub mod executable;

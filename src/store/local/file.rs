@@ -1,19 +1,18 @@
 //! A lock's file: opened only if it is what it should be, made whole if there is none, and looked at by its path.
 
-use super::directory::Directory;
 use super::names::Names;
+use super::place;
 use super::record::Record;
 use crate::name::LockName;
 use crate::store::contract::Failure;
+use crate::sys::directory::{Directory, Unusable};
 use crate::sys::durable;
-use crate::sys::error::in_words;
 use crate::sys::ofd::{self, Kind, Span};
 use crate::sys::random;
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat};
-use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
-use nix::unistd::geteuid;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::{Mode, fstat, fstatat};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,7 +39,7 @@ impl LockFile {
             if let Some(file) = Self::open(directory, lock, OFlag::O_RDWR)? {
                 return Ok(file);
             }
-            make(&Directory::open(directory)?, lock)?;
+            make(&place::open(directory)?, lock)?;
         }
         Err(Failure::Unavailable(format!("the lock files in {} are removed all the time", directory.display())))
     }
@@ -54,25 +53,9 @@ impl LockFile {
     }
 
     fn open(directory: &Path, lock: &LockName, access: OFlag) -> Result<Option<Self>, Failure> {
-        let directory = Directory::open(directory)?;
+        let directory = place::open(directory)?;
         let names = Names::of(lock);
-        let path = directory.path.join(names.lock());
-        // Non-blocking, so that a pipe in its place does not hang us before it is refused.
-        let flags = access | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
-        let file = match openat(&directory, names.lock().as_str(), flags, Mode::empty()) {
-            Ok(fd) => File::from(fd),
-            Err(Errno::ENOENT) => return Ok(None),
-            Err(Errno::ELOOP) => return Err(refused(&path, "it is a symbolic link")),
-            Err(Errno::EISDIR | Errno::ENXIO | Errno::ENODEV) => {
-                return Err(refused(&path, "it is not a regular file"));
-            }
-            Err(errno) => return Err(cannot(&path, "be opened", &errno.into())),
-        };
-        let told = fstat(&file).map_err(|errno| cannot(&path, "be looked at", &errno.into()))?;
-        if told.st_nlink == 0 {
-            return Ok(None);
-        }
-        check(&directory, &told).map_err(|why| refused(&path, &why))?;
+        let Some(file) = directory.open_file(&names.lock(), "lock file", access)? else { return Ok(None) };
         Ok(Some(Self { file, directory, names, lock: lock.clone() }))
     }
 
@@ -162,24 +145,6 @@ impl AsFd for LockFile {
     }
 }
 
-/// A regular file with one name, which nobody wrote who may not make files in the directory.
-fn check(directory: &Directory, told: &FileStat) -> Result<(), String> {
-    if told.st_mode & libc::S_IFMT != libc::S_IFREG {
-        return Err("it is not a regular file".into());
-    }
-    if told.st_nlink > 1 {
-        return Err(format!("it has {} names (hard links)", told.st_nlink));
-    }
-    let trusted = [0, geteuid().as_raw(), directory.owner].contains(&told.st_uid);
-    if !trusted && !directory.shared {
-        return Err(format!("it belongs to user {}", told.st_uid));
-    }
-    if told.st_mode & libc::S_IWOTH != 0 {
-        return Err("everybody may write it".into());
-    }
-    Ok(())
-}
-
 /// Makes a lock's file with a lineage of its own. That somebody else was faster is fine.
 fn make(directory: &Directory, lock: &LockName) -> Result<(), Failure> {
     let names = Names::of(lock);
@@ -210,22 +175,7 @@ fn remove_leftovers(directory: &Directory, names: &Names) {
 
 /// What a caller does about an error of the kernel: ask again, where it may pass, or give up.
 pub fn failure(what: &str, error: &io::Error) -> Failure {
-    let why = Errno::from_raw(error.raw_os_error().unwrap_or(0));
-    let text = format!("{what}: {}", in_words(error));
-    match why {
-        Errno::ENOSPC
-        | Errno::EDQUOT
-        | Errno::EIO
-        | Errno::EMFILE
-        | Errno::ENFILE
-        | Errno::ENOMEM
-        | Errno::ENOLCK
-        | Errno::ENOENT
-        | Errno::EAGAIN
-        | Errno::EINTR
-        | Errno::ESTALE => Failure::Unavailable(text),
-        _ => Failure::Refused(text),
-    }
+    Unusable::failed(what, error).into()
 }
 
 fn cannot(path: &Path, be: &str, error: &io::Error) -> Failure {

@@ -4,10 +4,10 @@
 //! [4096, 4096+n): nobody older lives. The kernel gives the bytes back when the last copy of a descriptor is closed, so
 //! there is no lease, nothing to clean after a crash, and a death in the middle of the queue costs nobody anything.
 
-mod directory;
 mod file;
 mod info;
 mod names;
+mod place;
 mod queue;
 mod record;
 mod store;
@@ -15,5 +15,5 @@ mod store;
 mod tests;
 mod waiter;
 
-pub use directory::{default_directory, make_default};
+pub use place::{default_directory, make_default};
 pub use store::Local;

@@ -1,14 +1,15 @@
 //! The store's contract, fulfilled by the queue of one lock file.
 
-use super::directory::{self, Directory};
 use super::file::LockFile;
 use super::info;
+use super::place;
 use super::queue::{Entry, Word};
 use super::record::hex;
 use super::waiter::Waiter;
 use crate::name::LockName;
 use crate::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Remark, Store};
 use crate::sys::clock;
+use crate::sys::directory::Directory;
 use crate::sys::watch::Watch;
 use crate::timing::{Lease, Moment};
 use crate::token::{Lineage, Token};
@@ -48,7 +49,7 @@ impl Local {
     /// # Errors
     /// A sentence that names the directory and why it cannot be used.
     pub fn open(dir: &Path, lock: LockName, contender: Contender, wait: Option<Duration>) -> Result<Self, Failure> {
-        let Directory { path, overlay, .. } = Directory::open(dir)?;
+        let Directory { path, overlay, .. } = place::open(dir)?;
         Ok(Self {
             directory: path,
             overlay,
@@ -140,7 +141,7 @@ impl Store for Local {
     }
 
     fn url(&self) -> String {
-        directory::url(&self.directory)
+        place::url(&self.directory)
     }
 
     async fn contend(&self) -> Result<Place, Failure> {
