@@ -30,6 +30,8 @@ pub enum Verdict {
     Unavailable(String),
     /// The lease was lost, or may have been, before the command ended.
     Lost(String),
+    /// A gate refused the token; the command was not started.
+    Refused(String),
     /// A signal ended the waiting; the command was not started.
     Interrupted(i32),
     /// The command could not be executed: [`NOT_EXECUTABLE`] or [`NOT_FOUND`].
@@ -57,6 +59,7 @@ impl Verdict {
             Self::Busy(_) => Ending::Status(busy),
             Self::Unavailable(_) => Ending::Status(UNAVAILABLE),
             Self::Lost(_) => Ending::Status(LOST),
+            Self::Refused(_) => Ending::Status(REFUSED),
             Self::NotExecuted(status, _) => Ending::Status(status),
             Self::Error(_) => Ending::Status(ERROR),
         }
@@ -71,6 +74,7 @@ impl Verdict {
             Self::Busy(_) => "busy",
             Self::Unavailable(_) => "unavailable",
             Self::Lost(_) => "lost",
+            Self::Refused(_) => "refused",
             Self::Interrupted(_) => "interrupted",
             Self::NotExecuted(..) | Self::Error(_) => "error",
         }
@@ -83,6 +87,7 @@ impl Verdict {
             Self::Busy(why)
             | Self::Unavailable(why)
             | Self::Lost(why)
+            | Self::Refused(why)
             | Self::NotExecuted(_, why)
             | Self::Error(why) => Some(why),
             Self::Exited(_) | Self::Signaled(_) | Self::Interrupted(_) => None,
@@ -120,6 +125,7 @@ mod tests {
         assert_eq!(Verdict::Busy(why()).ending(0), Ending::Status(0));
         assert_eq!(Verdict::Unavailable(why()).ending(0), Ending::Status(69));
         assert_eq!(Verdict::Lost(why()).ending(0), Ending::Status(76));
+        assert_eq!(Verdict::Refused(why()).ending(0), Ending::Status(77));
         assert_eq!(Verdict::Error(why()).ending(0), Ending::Status(125));
         assert_eq!(Verdict::NotExecuted(NOT_FOUND, why()).ending(0), Ending::Status(127));
     }

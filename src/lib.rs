@@ -4,6 +4,7 @@ pub mod cli;
 pub mod commands;
 pub mod etcd;
 pub mod exit;
+pub mod fence;
 pub mod guard;
 pub mod hold;
 pub mod name;

@@ -13,6 +13,17 @@ impl Token {
         (number > 0).then_some(Self(number))
     }
 
+    /// Reads a token as it is written: decimal, 1 to 2^63-1, without sign, spaces or leading zeros.
+    ///
+    /// # Errors
+    /// A clause that says how a token is written.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
+        let number = if plain { text.parse().ok().and_then(Self::new) } else { None };
+        number
+            .ok_or_else(|| format!("{text:?} is no token: a decimal from 1 to {}, no sign, no leading zero", i64::MAX))
+    }
+
     /// The token as a number, 1 to 2^63-1.
     #[must_use]
     pub fn get(self) -> i64 {
@@ -64,6 +75,16 @@ mod tests {
         assert!(Token::new(0).is_none());
         assert!(Token::new(-1).is_none());
         assert_eq!(Token::new(i64::MAX).unwrap().to_string(), "9223372036854775807");
+    }
+
+    #[test]
+    fn a_token_is_written_in_one_way_only() {
+        for good in ["1", "2147483648", "9007199254740993", "9223372036854775807"] {
+            assert_eq!(Token::parse(good).unwrap().to_string(), good);
+        }
+        for bad in ["", "0", "007", "-1", "+1", "1e3", " 1", "1 ", "1.0", "0x10", "９", "9223372036854775808"] {
+            assert!(Token::parse(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

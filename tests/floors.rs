@@ -10,7 +10,7 @@ const FLOORS: &[&[&str]] = &[
     &["settings", "sys"],
     &["etcd"],
     &["guard", "report", "store"],
-    &["hold"],
+    &["fence", "hold"],
     &["commands"],
     &["lib", "main"],
 ];

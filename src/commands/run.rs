@@ -182,6 +182,7 @@ impl Prepared {
             Err(Failure::Lost(why) | Failure::Unavailable(why) | Failure::Refused(why)) => {
                 return (never_asked(Verdict::Unavailable(why)), None);
             }
+            Err(Failure::Stale(why)) => return (never_asked(Verdict::Refused(why)), None),
         };
         let url = store.url();
         if settings.held.lines().any(|line| line == held_line(&url, &settings.lock)) {
@@ -307,7 +308,7 @@ fn explain(settings: &Run, store: Option<&str>, outcome: &Outcome, reporter: &Re
         Verdict::NotExecuted(_, why) => {
             reporter.error(&format!("{}: {why}", settings.command[0].to_string_lossy()));
         }
-        Verdict::Error(why) => reporter.error(why),
+        Verdict::Refused(why) | Verdict::Error(why) => reporter.error(why),
     }
 }
 

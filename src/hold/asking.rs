@@ -79,7 +79,7 @@ impl Machine {
                 self.not_started(&why)
             }
             Event::Interrupted(Interruption::Evicted(why)) => self.not_started(&format!("evicted: {why}")),
-            Event::Renewed(Err(Failure::Unavailable(why) | Failure::Refused(why))) => {
+            Event::Renewed(Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Stale(why))) => {
                 self.missed(why);
                 nop()
             }
@@ -104,6 +104,7 @@ impl Machine {
         self.asked = false;
         let why = match failure {
             Failure::Refused(why) => return self.withdraw(Verdict::Unavailable(why)),
+            Failure::Stale(why) => return self.withdraw(Verdict::Refused(why)),
             Failure::Unavailable(why) => {
                 self.trouble = Some(why.clone());
                 why

@@ -52,10 +52,12 @@ impl Machine {
                 actions
             }
             Ok(Released::NotOurs(why)) | Err(Failure::Lost(why)) => self.finish(lost_instead(verdict, why)),
-            Err(Failure::Unavailable(why) | Failure::Refused(why)) if self.cleared >= self.window.dead_by => {
+            Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Stale(why))
+                if self.cleared >= self.window.dead_by =>
+            {
                 self.finish(lost_instead(verdict, format!("the lease may have ended before the command did: {why}")))
             }
-            Err(Failure::Unavailable(why) | Failure::Refused(why)) => {
+            Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Stale(why)) => {
                 let mut actions = vec![Action::Tell(Notice::ReleaseUnanswered(why))];
                 actions.extend(self.finish(verdict));
                 actions
@@ -67,7 +69,7 @@ impl Machine {
         let Event::Withdrawn(answer) = event else { return nop() };
         let verdict = self.verdict.take().unwrap_or_else(|| Verdict::Error("withdrawn without a verdict".into()));
         match (verdict, answer) {
-            (Verdict::Busy(_), Err(Failure::Unavailable(why) | Failure::Refused(why))) => {
+            (Verdict::Busy(_), Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Stale(why))) => {
                 self.finish(Verdict::Unavailable(why))
             }
             (verdict, _) => self.finish(verdict),

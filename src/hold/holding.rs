@@ -63,7 +63,9 @@ impl Machine {
             Event::Renewed(Err(Failure::Lost(why))) | Event::Interrupted(Interruption::Lost(why)) => {
                 self.kill(now, why)
             }
-            Event::Renewed(Err(Failure::Unavailable(why) | Failure::Refused(why))) => self.jeopardy(now, why),
+            Event::Renewed(Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Stale(why))) => {
+                self.jeopardy(now, why)
+            }
             Event::Interrupted(Interruption::Evicted(why)) => self.stop(now, format!("evicted: {why}")),
             Event::Guard(Report::Overdue) => self.overdue(now),
             Event::Tick if now >= self.window.stop_by => self.overdue(now),

@@ -20,6 +20,8 @@ pub enum Failure {
     Unavailable(String),
     /// Asking again will not help: bad credentials, a damaged lock file.
     Refused(String),
+    /// A gate does not accept the token: a later one was there, or what it remembers cannot be trusted.
+    Stale(String),
 }
 
 impl From<Unusable> for Failure {
