@@ -44,6 +44,15 @@ impl LockName {
     }
 }
 
+impl LockName {
+    /// The name that [`LockName::encoded`] made this word of.
+    #[must_use]
+    pub fn decode(word: &str) -> Option<Self> {
+        let name = percent_encoding::percent_decode_str(word).decode_utf8().ok()?;
+        Self::parse(&name).ok().filter(|name| name.encoded() == word)
+    }
+}
+
 impl fmt::Display for LockName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -64,7 +64,8 @@ pub fn decode(bytes: &[u8]) -> Result<Register, String> {
 }
 
 fn sum(body: &str) -> String {
-    Sha256::digest(body)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(body);
+    format!("{:016x}", digest[..8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
 #[cfg(test)]
