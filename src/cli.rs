@@ -33,6 +33,128 @@ could not be used; 76 the lease was lost and the command stopped; 125 fenced its
 be executed, was not found."
     )]
     Run(Run),
+    /// Keep the highest token at the resource, and refuse a lower one
+    Gate(Gate),
+    /// Put a file or a directory in its place, unless a later token was there
+    #[command(after_help = "\
+Readers see the old or the new, whole. A directory is published as a symbolic link to a copy. The gate is DEST's own,
+.DEST.fence beside it, unless --gate names another. Exit status: 0 published; 77 the token was refused; 75 somebody else
+was inside the gate until --wait; 69 it could not be done now; 125 it cannot be done so.")]
+    Publish(Publish),
+}
+
+/// `fenced gate`.
+#[derive(Debug, Args)]
+#[command(disable_help_subcommand = true)]
+pub struct Gate {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: GateAction,
+}
+
+/// What can be done with a gate.
+#[derive(Debug, Subcommand)]
+pub enum GateAction {
+    /// Make a gate that has accepted nothing yet (77 if it is there already)
+    Init(GateChange),
+    /// Have the token accepted, or refused (77)
+    Advance(GateAdvance),
+    /// Say what the gate remembers
+    Show(GateShow),
+    /// Start afresh: forget everything, or remember this token
+    Reset(GateChange),
+}
+
+/// `fenced gate init` and `reset`.
+#[derive(Debug, Args)]
+pub struct GateChange {
+    /// `file:PATH` or PATH, or `etcd:KEY`
+    #[arg(value_name = "GATE")]
+    pub gate: String,
+
+    /// Remember this token as accepted, with --lineage [default: none]
+    #[arg(long, value_name = "N", requires = "lineage", allow_hyphen_values = true)]
+    pub token: Option<String>,
+
+    /// What the token may be compared in
+    #[arg(long, value_name = "WORD", requires = "token")]
+    pub lineage: Option<String>,
+
+    /// The store options.
+    #[command(flatten)]
+    pub store: Store,
+}
+
+/// `fenced gate advance`.
+#[derive(Debug, Args)]
+pub struct GateAdvance {
+    /// `file:PATH` or PATH, `etcd:KEY`, or `cmd:COMMAND`
+    #[arg(value_name = "GATE")]
+    pub gate: String,
+
+    /// What is shown to the gate.
+    #[command(flatten)]
+    pub shown: Shown,
+
+    /// The store options.
+    #[command(flatten)]
+    pub store: Store,
+}
+
+/// `fenced gate show`.
+#[derive(Debug, Args)]
+pub struct GateShow {
+    /// `file:PATH` or PATH, or `etcd:KEY`
+    #[arg(value_name = "GATE")]
+    pub gate: String,
+
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// The store options.
+    #[command(flatten)]
+    pub store: Store,
+}
+
+/// The token that is shown to a gate, and how.
+#[derive(Debug, Args)]
+pub struct Shown {
+    /// The token [default: FENCED_TOKEN]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub token: Option<String>,
+
+    /// What the token may be compared in [default: FENCED_LINEAGE]
+    #[arg(long, value_name = "WORD")]
+    pub lineage: Option<String>,
+
+    /// Make the gate where it is missing, for its first use
+    #[arg(long)]
+    pub init: bool,
+
+    /// Give up after this time while somebody else is inside (`forever`: never) [default: 1m] [env: FENCED_WAIT]
+    #[arg(short, long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub wait: Option<String>,
+}
+
+/// `fenced publish`.
+#[derive(Debug, Args)]
+pub struct Publish {
+    /// The file or directory to publish; it stays
+    #[arg(value_name = "SRC", value_hint = ValueHint::AnyPath)]
+    pub source: PathBuf,
+
+    /// Its place
+    #[arg(value_name = "DEST", value_hint = ValueHint::AnyPath)]
+    pub destination: PathBuf,
+
+    /// The gate's file [default: .DEST.fence beside DEST]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub gate: Option<PathBuf>,
+
+    /// What is shown to the gate.
+    #[command(flatten)]
+    pub shown: Shown,
 }
 
 /// `fenced run`.

@@ -15,6 +15,8 @@ fn main() {
     panic::set_hook(Box::new(|fault| Reporter::new(Chatter::Normal).error(&format!("internal error: {fault}"))));
     let ending = match Cli::try_parse() {
         Ok(Cli { command: Command::Run(typed) }) => commands::run::run(typed),
+        Ok(Cli { command: Command::Gate(typed) }) => commands::gate::run(typed),
+        Ok(Cli { command: Command::Publish(typed) }) => commands::publish::run(typed),
         Err(told) if matches!(told.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ending::Status(u8::from(told.print().is_err()))
         }

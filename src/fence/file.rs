@@ -3,9 +3,11 @@
 use super::record::{self, SECTOR};
 use super::register::{Admission, Mark, Refusal, Register};
 use crate::store::contract::Failure;
+use crate::sys::clock;
 use crate::sys::directory::{Directory, Unusable};
 use crate::sys::durable;
 use crate::sys::ofd::{self, Kind, Span};
+use crate::timing::Moment;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{fstat, fstatat};
@@ -106,6 +108,24 @@ impl Gate {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         Ok(())
+    }
+
+    /// As [`Gate::enter`], for who has no runtime. Tells whether it was entered until `until`.
+    ///
+    /// # Errors
+    /// As [`Gate::try_enter`].
+    pub fn enter_until(&self, until: Moment) -> Result<bool, Failure> {
+        let mut pause = PAUSE;
+        loop {
+            if self.try_enter()? {
+                return Ok(true);
+            }
+            if clock::now() >= until {
+                return Ok(false);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
     }
 
     /// Lets others in.

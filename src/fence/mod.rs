@@ -1,5 +1,6 @@
 //! Fencing at the resource: what keeps the highest token that was accepted, and refuses a lower one.
 
+pub mod command;
 pub mod etcd;
 pub mod file;
 pub mod inside;

@@ -233,7 +233,7 @@ mod tests {
     fn choose_by(words: &[&str], variables: &[(&str, &str)]) -> Result<Chosen, String> {
         let words = ["fenced", "run", "--lock", "a"].iter().chain(words).chain(&["true"]);
         let typed = cli::Cli::try_parse_from(words).map_err(|error| cli::one_line(&error))?;
-        let cli::Command::Run(typed) = typed.command;
+        let cli::Command::Run(typed) = typed.command else { panic!("not a run") };
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value));
         choose(typed.store, &find)
     }

@@ -2,6 +2,7 @@
 //! The command line wins over the environment; every refusal names the flag or the variable that mends it.
 
 mod access;
+pub mod gate;
 mod given;
 mod url;
 mod values;
@@ -185,7 +186,7 @@ mod tests {
     fn parse(words: &[&str], variables: &[(&str, &str)]) -> Result<Run, String> {
         let words = ["fenced", "run"].iter().chain(words);
         let typed = cli::Cli::try_parse_from(words).map_err(|error| cli::one_line(&error))?;
-        let cli::Command::Run(typed) = typed.command;
+        let cli::Command::Run(typed) = typed.command else { panic!("not a run") };
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value));
         run(typed, &find)
     }
