@@ -160,7 +160,7 @@ fn on_etcd<T>(
         return Err(Fault::Usage("--store: a gate etcd:KEY wants an etcd store".into()));
     };
     let credentials = Credentials::load(&access, tls)?;
-    let members = Members::new(&members, credentials, key);
+    let members = Members::new(&members, credentials, format!("the key {key}"));
     Ok(block_on(ask(etcd::Gate::new(&members, key.to_owned())))??)
 }
 

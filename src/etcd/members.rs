@@ -30,8 +30,8 @@ pub struct Limits {
 pub struct Members {
     list: Vec<Member>,
     credentials: Credentials,
-    /// Below which keys everything happens: what a user must be allowed to read and write.
-    prefix: String,
+    /// What a user must be allowed to read and write: `the prefix /fenced/v1/`.
+    territory: String,
     preferred: Cell<usize>,
     /// Changes whenever another member is preferred or a connection was given up: streams then start anew.
     moved: watch::Sender<u64>,
@@ -63,10 +63,10 @@ impl std::fmt::Debug for Member {
 }
 
 impl Members {
-    /// The members at these addresses, `host:port` each; the first is preferred until it fails. `prefix` has no slash at
-    /// its end.
+    /// The members at these addresses, `host:port` each; the first is preferred until it fails. `territory` is
+    /// what a user must be allowed to read and write: `the prefix /fenced/v1/`.
     #[must_use]
-    pub fn new(addresses: &[String], credentials: Credentials, prefix: &str) -> Self {
+    pub fn new(addresses: &[String], credentials: Credentials, territory: String) -> Self {
         let member = |address: &String| Member {
             address: address.clone(),
             client: RefCell::default(),
@@ -76,7 +76,7 @@ impl Members {
         Self {
             list: addresses.iter().map(member).collect(),
             credentials,
-            prefix: prefix.to_owned(),
+            territory,
             preferred: Cell::new(0),
             moved: watch::Sender::new(0),
             heard: watch::Sender::default(),
@@ -222,8 +222,8 @@ impl Members {
 
     fn denied(&self) -> String {
         let user = self.user().map_or("the client certificate's user".to_owned(), |name| format!("user {name}"));
-        let prefix = &self.prefix;
-        format!("{user} has no permission: a role with readwrite on the prefix {prefix}/ is needed, see --user")
+        let territory = &self.territory;
+        format!("{user} has no permission: a role with readwrite on {territory} is needed, see --user")
     }
 
     fn answered(&self, index: usize) {

@@ -96,7 +96,7 @@ impl EtcdStore {
             return Err(Failure::Refused("--store names no etcd member".into()));
         }
         let keys = Keys::new(&prefix, &lock);
-        let asked = Members::new(&members, credentials, &prefix);
+        let asked = Members::new(&members, credentials, format!("the prefix {prefix}/"));
         let mut addresses = members;
         addresses.sort();
         addresses.dedup();
