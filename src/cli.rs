@@ -29,7 +29,7 @@ pub enum Command {
         after_help = "\
 The command gets the fencing token in FENCED_TOKEN, and FENCED_LOCK, FENCED_LINEAGE, FENCED_OWNER, FENCED_STORE.
 Exit status: the command's own, or 128+n when it died of signal n; 75 the lock was not acquired in time; 69 the store
-could not be used; 76 the lease was lost and the command stopped; 125 fenced itself failed; 126, 127 the command cannot
+could not be used; 76 the lease was lost and the command stopped; 77 a gate refused the token; 125 fenced itself failed; 126, 127 the command cannot
 be executed, was not found."
     )]
     Run(Run),
@@ -55,6 +55,14 @@ pub struct Gate {
 /// What can be done with a gate.
 #[derive(Debug, Subcommand)]
 pub enum GateAction {
+    /// Run a command inside a gate, alone, if the token is accepted
+    #[command(
+        override_usage = "fenced gate file [OPTIONS] STATE [--] COMMAND [ARG]...",
+        after_help = "\
+Nothing of the command's process tree is left when it lets go of the gate. Exit status: the command's own, or 128+n when
+it died of signal n; 77 the token was refused; 75 somebody else was inside until --wait; 69, 76, 125, 126, 127 as for run."
+    )]
+    File(GateFile),
     /// Make a gate that has accepted nothing yet (77 if it is there already)
     Init(GateChange),
     /// Have the token accepted, or refused (77)
@@ -63,6 +71,38 @@ pub enum GateAction {
     Show(GateShow),
     /// Start afresh: forget everything, or remember this token
     Reset(GateChange),
+}
+
+/// `fenced gate file`.
+#[derive(Debug, Args)]
+pub struct GateFile {
+    /// What is shown to the gate.
+    #[command(flatten)]
+    pub shown: Shown,
+
+    /// Time between the stop signal and SIGKILL [default: 10s] [env: FENCED_GRACE]
+    #[arg(short = 'k', long, value_name = "DURATION", visible_alias = "kill-after", allow_hyphen_values = true)]
+    pub grace: Option<String>,
+
+    /// The stop signal [default: TERM] [env: FENCED_SIGNAL]
+    #[arg(short, long, value_name = "SIGNAL")]
+    pub signal: Option<String>,
+
+    /// COMMAND is one string for `/bin/sh -c`
+    #[arg(short = 'c', long)]
+    pub shell: bool,
+
+    /// Say each step on stderr
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// The gate's file
+    #[arg(value_name = "STATE", value_hint = ValueHint::FilePath)]
+    pub state: PathBuf,
+
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
 }
 
 /// `fenced gate init` and `reset`.
@@ -196,6 +236,10 @@ pub struct Run {
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub jitter: Option<String>,
 
+    /// Show this gate the new token before the command starts, so that the holder before is shut out; can be repeated: `file:PATH`, `etcd:KEY` in the lock's own cluster, `cmd:COMMAND`
+    #[arg(long, value_name = "GATE")]
+    pub fence: Vec<String>,
+
     /// COMMAND is one string for `/bin/sh -c`
     #[arg(short = 'c', long)]
     pub shell: bool,
@@ -274,5 +318,5 @@ pub fn one_line(error: &clap::Error) -> String {
         .filter(|line| !line.starts_with("tip: to pass"))
         .partition(|line| line.starts_with("tip: "));
     let tip = tips.first().map_or(String::new(), |tip| format!(" ({})", tip.trim_start_matches("tip: ")));
-    format!("{}{tip}; see fenced run --help", said.join(" ").trim_start_matches("error: "))
+    format!("{}{tip}; see fenced --help", said.join(" ").trim_start_matches("error: "))
 }

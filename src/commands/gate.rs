@@ -1,16 +1,19 @@
 //! `fenced gate`: what keeps the highest token, made, asked, looked at and reset by hand.
 
+use super::ending::{Ended, explain};
+use super::holding::{Job, prepare};
 use crate::cli::{self, GateAction};
 use crate::etcd::credentials::Credentials;
 use crate::etcd::members::Members;
 use crate::exit::{self, Ending};
+use crate::fence::inside::Inside;
 use crate::fence::register::{Mark, Register};
 use crate::fence::{command, etcd, file};
 use crate::guard::terms::Deadlines;
 use crate::report::Reporter;
 use crate::settings::gate::{self, Beginning, GateName, Shown};
-use crate::settings::{Chatter, StoreUrl};
-use crate::store::contract::Failure;
+use crate::settings::{self, Chatter, StoreUrl, held_line};
+use crate::store::contract::{Failure, Grant};
 use crate::sys::clock;
 use crate::sys::error::in_words;
 use crate::timing::{Moment, show};
@@ -55,6 +58,7 @@ pub fn run(typed: cli::Gate) -> Ending {
 
 fn act(action: GateAction, reporter: &Reporter) -> Result<Ending, Fault> {
     match action {
+        GateAction::File(typed) => inside(typed),
         GateAction::Init(typed) => {
             let beginning = gate::beginning(typed.token, typed.lineage)?;
             init(&GateName::parse(&typed.gate)?, beginning, typed.store)
@@ -69,6 +73,30 @@ fn act(action: GateAction, reporter: &Reporter) -> Result<Ending, Fault> {
             advance(&GateName::parse(&typed.gate)?, &shown, typed.store, reporter)
         }
     }
+}
+
+/// A command inside the gate: a run like any other, but for what keeps the lock.
+fn inside(typed: cli::GateFile) -> Result<Ending, Fault> {
+    let path = typed.state.clone();
+    let (settings, shown) = settings::inside(typed, &|name| env::var_os(name))?;
+    let reporter = Reporter::new(settings.chatter);
+    let exports = |url: &str, grant: &Grant| {
+        let held = [settings.held.trim_end(), &held_line(url, &settings.lock)].join("\n");
+        let (token, lineage) = (grant.token.to_string(), grant.lineage.to_string());
+        let set = [("FENCED_TOKEN", token), ("FENCED_LINEAGE", lineage), ("FENCED_HELD", held)];
+        set.into_iter().map(|(name, value)| (name.into(), value.trim_start().into())).collect()
+    };
+    let removes = ["FENCED_TOKEN", "FENCED_LINEAGE", "FENCED_HELD"];
+    let job = Job { settings: &settings, reporter: &reporter, exports: &exports, removes: &removes };
+    let ended = match prepare(&settings, &reporter) {
+        Ok(prepared) => prepared.hold(async |prepared| {
+            let inside = |gate| Inside::new(gate, mark(&shown), settings.lock.clone());
+            prepared.with(open_or_make(&path, &shown).map(inside), &job).await
+        }),
+        Err(verdict) => Ended::never_asked(verdict),
+    };
+    explain(&settings, &ended, &reporter);
+    Ok(ended.outcome.verdict.ending(exit::BUSY))
 }
 
 fn init(gate: &GateName, beginning: Beginning, store: cli::Store) -> Result<Ending, Fault> {
@@ -172,16 +200,20 @@ fn block_on<T>(task: impl Future<Output = T>) -> Result<T, Fault> {
     Ok(done)
 }
 
-/// The gate in a file, entered; made first where it is missing and that was asked for. `None` when somebody else was
-/// inside until `until`.
-pub(super) fn enter_or_make(path: &Path, shown: &Shown, until: Moment) -> Result<Option<file::Gate>, Failure> {
+/// The gate in a file, made first where it is missing and that was asked for.
+fn open_or_make(path: &Path, shown: &Shown) -> Result<file::Gate, Failure> {
     if shown.init {
         match file::Gate::init(path, &Register::default()) {
             Ok(()) | Err(Failure::Stale(_)) => {}
             Err(failure) => return Err(failure),
         }
     }
-    let gate = file::Gate::open(path)?;
+    file::Gate::open(path)
+}
+
+/// As [`open_or_make`], and entered; `None` when somebody else was inside until `until`.
+pub(super) fn enter_or_make(path: &Path, shown: &Shown, until: Moment) -> Result<Option<file::Gate>, Failure> {
+    let gate = open_or_make(path, shown)?;
     Ok(gate.enter_until(until)?.then_some(gate))
 }
 

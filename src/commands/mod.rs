@@ -1,5 +1,8 @@
 //! One file a subcommand: wires the rooms below together.
 
+mod ending;
+mod fences;
 pub mod gate;
+mod holding;
 pub mod publish;
 pub mod run;

@@ -7,7 +7,7 @@
 use super::register::Register;
 use crate::name::LockName;
 use crate::token::{Lineage, Token};
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash;
 
 /// What a disk writes whole.
 pub const SECTOR: usize = 512;
@@ -64,7 +64,7 @@ pub fn decode(bytes: &[u8]) -> Result<Register, String> {
 }
 
 fn sum(body: &str) -> String {
-    let digest = Sha256::digest(body);
+    let digest = Hash::hash(body.as_bytes());
     format!("{:016x}", digest[..8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 

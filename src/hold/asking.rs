@@ -1,6 +1,6 @@
 //! Before the command runs: the random delay, the queue, the grant, and the proof that it still stands.
 
-use super::event::{Action, Actions, Event, FIRST_ANSWER, Phase};
+use super::event::{Action, Actions, Event, FIRST_ANSWER, GATES, Phase};
 use super::machine::{Machine, guard_died, nop};
 use crate::exit::Verdict;
 use crate::guard::terms::Report;
@@ -138,17 +138,50 @@ impl Machine {
     pub(super) fn granted(&mut self, now: Moment, grant: Grant) -> Actions {
         self.succeeded();
         self.window = grant.lease.map_or(Window::UNBOUNDED, |lease| Window::of(lease, self.setup.grace));
-        let told = Action::Tell(Notice::Granted(grant.token.to_string()));
-        let doubtful = grant.lease.is_some() && (grant.confirm || now >= self.window.beat);
+        let mut actions = vec![Action::Tell(Notice::Granted(grant.token.to_string()))];
         self.grant = Some(grant);
-        let mut actions = vec![told];
+        actions.extend(if self.setup.gates { self.fence(now) } else { self.confirm(now) });
+        actions
+    }
+
+    /// Gates come before the command, so that the holder before is shut out before the new one works.
+    fn fence(&mut self, now: Moment) -> Actions {
+        self.phase = Phase::Fencing;
+        self.gates_until = now + GATES;
+        self.ask(now, Action::Fence)
+    }
+
+    pub(super) fn fencing(&mut self, now: Moment, event: Event) -> Actions {
+        match event {
+            Event::Fenced(Ok(())) => {
+                self.succeeded();
+                self.confirm(now)
+            }
+            Event::Fenced(Err(Failure::Stale(why))) => self.withdraw(Verdict::Refused(why)),
+            Event::Fenced(Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Lost(why))) => {
+                self.withdraw(Verdict::Unavailable(why))
+            }
+            Event::Interrupted(Interruption::Lost(why)) => self.not_started(&why),
+            Event::Interrupted(Interruption::Evicted(why)) => self.not_started(&format!("evicted: {why}")),
+            Event::Tick if now >= self.gates_until.min(self.window.stop_by) => self
+                .withdraw(Verdict::Unavailable("a gate of --fence did not answer in time, somebody is inside".into())),
+            Event::Signal(signal) => self.withdraw(Verdict::Interrupted(signal)),
+            Event::Guard(Report::Gone) => self.withdraw(Verdict::Error(guard_died())),
+            _ => nop(),
+        }
+    }
+
+    /// Starts the command, after a renewal where the lease may not have the time for it.
+    fn confirm(&mut self, now: Moment) -> Actions {
+        let doubtful = self
+            .grant
+            .as_ref()
+            .is_some_and(|grant| grant.lease.is_some() && (grant.confirm || now >= self.window.beat));
         if doubtful {
             self.phase = Phase::Confirming;
-            actions.extend(self.ask(now, Action::Renew));
-        } else {
-            actions.extend(self.start());
+            return self.ask(now, Action::Renew);
         }
-        actions
+        self.start()
     }
 
     pub(super) fn start(&mut self) -> Actions {

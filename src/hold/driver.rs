@@ -31,10 +31,18 @@ pub struct Run<'a, S: Store> {
     pub reporter: &'a Reporter,
     /// Whether the command shares a terminal, and so a process group, with fenced.
     pub terminal: bool,
+    /// Shows every gate the token, in order, until one refuses; nothing where there are none.
+    pub gates: Option<&'a dyn Gates>,
     /// The variables to set for the command, once the grant is known.
     pub exports: &'a dyn Fn(&Grant) -> Vec<(OsString, OsString)>,
     /// The inherited variables that the command does not get.
     pub removes: &'a [&'a str],
+}
+
+/// What is shown a grant's token before the command starts.
+pub trait Gates {
+    /// Shows all of them the token, one after the other, until one refuses.
+    fn show(&self, grant: Grant) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + '_>>;
 }
 
 /// How a run ended.
@@ -154,6 +162,15 @@ impl<'a, S: Store> Loop<'a, S> {
             Action::Renew => self.ask(async { Event::Renewed(store.renew().await) }),
             Action::Release => self.ask(async { Event::Released(store.release().await) }),
             Action::Withdraw => self.ask(async { Event::Withdrawn(store.withdraw().await) }),
+            Action::Fence => {
+                let (gates, grant) = (self.run.gates, self.machine.grant().cloned());
+                self.ask(async move {
+                    Event::Fenced(match gates.zip(grant) {
+                        Some((gates, grant)) => gates.show(grant).await,
+                        None => Ok(()),
+                    })
+                });
+            }
             Action::Hint => {
                 if self.run.reporter.has_reader() {
                     self.hint = Some(Box::pin(store.inspect()));

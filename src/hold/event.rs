@@ -11,6 +11,9 @@ use std::time::Duration;
 /// What the store may take for its first answer, however short the wait: a slow answer is not a held lock.
 pub const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
+/// What gates may take, unless the lease allows less: somebody may still be inside one.
+pub const GATES: Duration = Duration::from_secs(60);
+
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -20,6 +23,8 @@ pub enum Phase {
     Joining,
     /// In the queue.
     Waiting,
+    /// Granted; the gates are shutting out whoever held the lock before.
+    Fencing,
     /// Granted; renewing before the command may start.
     Confirming,
     /// The guard has the order to start.
@@ -49,6 +54,8 @@ pub enum Event {
     Contended(Result<Place, Failure>),
     /// The answer to [`Action::Await`].
     Granted(Result<Grant, Failure>),
+    /// The answer to [`Action::Fence`].
+    Fenced(Result<(), Failure>),
     /// The answer to [`Action::Renew`].
     Renewed(Result<Lease, Failure>),
     /// The answer to [`Action::Release`].
@@ -75,6 +82,8 @@ pub enum Action {
     Await,
     /// Tell a person who holds the lock.
     Hint,
+    /// Show every gate the token.
+    Fence,
     /// Renew once.
     Renew,
     /// Give the lock back.
@@ -112,6 +121,8 @@ pub struct Setup {
     pub grace: Duration,
     /// What becomes of background processes.
     pub on_exit: OnExit,
+    /// Whether there are gates to show the token to before the command starts.
+    pub gates: bool,
     /// Seed of the random backoffs.
     pub seed: u64,
 }

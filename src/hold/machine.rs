@@ -34,6 +34,8 @@ pub struct Machine {
     pub(super) answered: bool,
     pub(super) began: Moment,
     pub(super) hint: Moment,
+    /// Until when the gates may take.
+    pub(super) gates_until: Moment,
     pub(super) grant: Option<Grant>,
     pub(super) window: Window,
     /// When SIGKILL is due, once the tree is being ended.
@@ -59,6 +61,7 @@ impl Machine {
             answered: false,
             began: now,
             hint: Moment::NEVER,
+            gates_until: Moment::NEVER,
             grant: None,
             window: Window::UNBOUNDED,
             kill_at: Moment::NEVER,
@@ -94,8 +97,8 @@ impl Machine {
     /// Whether the lock is held, as far as is known: then the store is watched for interruptions.
     #[must_use]
     pub fn holds(&self) -> bool {
-        use Phase::{Clearing, Confirming, Running, Starting, Stopping};
-        matches!(self.phase, Confirming | Starting | Running | Clearing | Stopping)
+        use Phase::{Clearing, Confirming, Fencing, Running, Starting, Stopping};
+        matches!(self.phase, Fencing | Confirming | Starting | Running | Clearing | Stopping)
     }
 
     /// When to send the next [`Event::Tick`], if nothing else happens before.
@@ -106,6 +109,7 @@ impl Machine {
             Phase::Delayed => self.next,
             Phase::Joining => next.min(self.patience()),
             Phase::Waiting => self.hint.min(self.wait_until()),
+            Phase::Fencing => self.gates_until.min(self.window.stop_by),
             Phase::Confirming | Phase::Starting | Phase::Running | Phase::Clearing => next.min(self.window.stop_by),
             Phase::Stopping | Phase::Killing => self.kill_at + GUARD_PATIENCE,
             Phase::Releasing | Phase::Withdrawing | Phase::Done => Moment::NEVER,
@@ -118,6 +122,7 @@ impl Machine {
             Phase::Delayed => self.delayed(now, &event),
             Phase::Joining => self.joining(now, event),
             Phase::Waiting => self.waiting(now, event),
+            Phase::Fencing => self.fencing(now, event),
             Phase::Confirming => self.confirming(now, event),
             Phase::Starting => self.starting(now, event),
             Phase::Running => self.running(now, event),

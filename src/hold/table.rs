@@ -20,7 +20,14 @@ fn at(seconds: f64) -> Moment {
 }
 
 fn setup() -> Setup {
-    Setup { delay: Duration::ZERO, wait: Some(Duration::from_secs(60)), grace: GRACE, on_exit: OnExit::Kill, seed: 7 }
+    Setup {
+        delay: Duration::ZERO,
+        wait: Some(Duration::from_secs(60)),
+        grace: GRACE,
+        on_exit: OnExit::Kill,
+        gates: false,
+        seed: 7,
+    }
 }
 
 fn lease(sent: f64) -> Lease {
@@ -79,6 +86,11 @@ impl Play {
 
     fn confirming() -> Self {
         Self::joining().step(0.1, Event::Contended(Ok(Place::Granted(Grant { confirm: true, ..grant(0.0) }))))
+    }
+
+    fn fencing() -> Self {
+        let gated = Setup { gates: true, ..setup() };
+        Self::new(gated).step(0.0, Event::Tick).step(0.1, Event::Contended(Ok(Place::Granted(grant(0.0)))))
     }
 
     fn starting() -> Self {
@@ -195,6 +207,37 @@ fn a_grant_lost_before_the_start_is_no_lost_run() {
 }
 
 #[test]
+fn gates_are_shown_the_token_before_the_command_starts() {
+    let play = Play::fencing();
+    assert!(play.has(&Action::Fence) && !play.has(&Action::Renew));
+    assert!(matches!(play.step(1.0, Event::Fenced(Ok(()))).said[..], [Action::Start(_)]));
+}
+
+#[test]
+fn gates_that_took_long_cost_a_renewal_before_the_command_starts() {
+    let play = Play::fencing().step(9.0, Event::Fenced(Ok(())));
+    assert_eq!((play.said, play.machine.phase()), (vec![Action::Renew], Phase::Confirming));
+}
+
+#[test]
+fn a_gate_that_refuses_ends_the_run_before_the_command_starts() {
+    let play = Play::fencing().step(1.0, Event::Fenced(Err(Failure::Stale("stale".into()))));
+    assert_eq!(play.said, [Action::Withdraw]);
+    assert_eq!(play.step(1.1, Event::Withdrawn(Ok(()))).verdict(), &Verdict::Refused("stale".into()));
+}
+
+#[test]
+fn gates_that_do_not_answer_by_the_lease_or_at_all_make_the_store_unavailable() {
+    assert_eq!(Play::fencing().machine.deadline(), at(24.4));
+    for event in [Event::Tick, Event::Fenced(Err(unavailable()))] {
+        let play = Play::fencing().step(24.4, event).step(24.5, Event::Withdrawn(Ok(())));
+        assert!(matches!(play.verdict(), Verdict::Unavailable(_)));
+    }
+    let play = Play::fencing().step(2.0, Event::Interrupted(Interruption::Lost("gone".into())));
+    assert!(matches!(play.step(2.1, Event::Withdrawn(Ok(()))).verdict(), Verdict::Unavailable(_)));
+}
+
+#[test]
 fn a_held_lock_without_waiting_is_busy_at_once() {
     let play = Play::new(Setup { wait: Some(Duration::ZERO), ..setup() })
         .step(0.0, Event::Tick)
@@ -282,7 +325,7 @@ fn a_grant_that_comes_after_the_wait_has_ended_is_given_back() {
 
 #[test]
 fn a_signal_while_waiting_leaves_the_queue_and_is_died_of() {
-    for play in [Play::joining(), Play::waiting(), Play::confirming()] {
+    for play in [Play::joining(), Play::waiting(), Play::fencing(), Play::confirming()] {
         let play = play.step(0.5, Event::Signal(2));
         assert_eq!(play.said, [Action::Withdraw]);
         assert_eq!(play.step(0.6, Event::Withdrawn(Err(unavailable()))).verdict(), &Verdict::Interrupted(2));
@@ -491,7 +534,7 @@ fn the_guards_death_is_a_lost_run_and_its_tree_is_taken_over() {
 
 #[test]
 fn the_guards_death_before_the_start_is_fenceds_own_failure() {
-    for play in [Play::joining(), Play::waiting(), Play::confirming()] {
+    for play in [Play::joining(), Play::waiting(), Play::fencing(), Play::confirming()] {
         let play = play.step(0.5, Event::Guard(Report::Gone)).step(0.6, Event::Withdrawn(Ok(())));
         assert!(matches!(play.verdict(), Verdict::Error(_)));
     }
@@ -546,6 +589,7 @@ fn all_events() -> Vec<Event> {
         events.push(Event::Contended(Err(failure.clone())));
         events.push(Event::Granted(Err(failure.clone())));
         events.push(Event::Renewed(Err(failure.clone())));
+        events.push(Event::Fenced(Err(failure.clone())));
         events.push(Event::Released(Err(failure.clone())));
         events.push(Event::Withdrawn(Err(failure)));
     }
@@ -556,6 +600,8 @@ fn all_events() -> Vec<Event> {
     events.push(Event::Released(Ok(Released::Ours)));
     events.push(Event::Released(Ok(Released::NotOurs(String::new()))));
     events.push(Event::Withdrawn(Ok(())));
+    events.push(Event::Fenced(Ok(())));
+    events.push(Event::Fenced(Err(Failure::Stale(String::new()))));
     events.push(Event::Interrupted(Interruption::Lost(String::new())));
     events.push(Event::Interrupted(Interruption::Evicted(String::new())));
     for report in [
@@ -578,14 +624,15 @@ fn all_events() -> Vec<Event> {
 #[test]
 fn every_pair_of_phase_and_event_leads_only_where_the_diagram_says() {
     use Phase::{
-        Clearing, Confirming, Delayed, Done, Joining, Killing, Releasing, Running, Starting, Stopping, Waiting,
-        Withdrawing,
+        Clearing, Confirming, Delayed, Done, Fencing, Joining, Killing, Releasing, Running, Starting, Stopping,
+        Waiting, Withdrawing,
     };
     type Row = (fn() -> Play, Phase, &'static [Phase]);
-    let rows: [Row; 12] = [
+    let rows: [Row; 13] = [
         (|| Play::new(Setup { delay: Duration::from_secs(9), ..setup() }), Delayed, &[Joining, Done]),
         (Play::joining, Joining, &[Waiting, Confirming, Starting, Withdrawing]),
         (Play::waiting, Waiting, &[Joining, Confirming, Starting, Withdrawing]),
+        (Play::fencing, Fencing, &[Starting, Confirming, Withdrawing]),
         (Play::confirming, Confirming, &[Starting, Withdrawing]),
         (Play::starting, Starting, &[Running, Clearing, Stopping, Killing, Withdrawing, Done, Releasing]),
         (Play::running, Running, &[Clearing, Stopping, Killing, Done, Releasing]),

@@ -130,6 +130,10 @@ impl World {
         match action {
             Action::Contend => self.contend(),
             Action::Renew => self.renew(),
+            Action::Fence => {
+                let answer = if self.random.u8(0..20) == 0 { Err(Failure::Stale("stale".into())) } else { Ok(()) };
+                self.call = Some((self.now + self.millis(9_000), Event::Fenced(answer)));
+            }
             Action::Release => self.release(),
             Action::Withdraw => {
                 assert!(!self.alive, "withdrawn while the tree lives");
@@ -219,8 +223,14 @@ fn grant(sent: Moment, confirm: bool) -> Grant {
 /// Walks one run to its end and returns the world and the verdict.
 fn walk(seed: u64) -> (World, Verdict) {
     let mut world = World::new(seed);
-    let setup =
-        Setup { delay: Duration::ZERO, wait: Some(Duration::from_secs(20)), grace: GRACE, on_exit: OnExit::Kill, seed };
+    let setup = Setup {
+        delay: Duration::ZERO,
+        wait: Some(Duration::from_secs(20)),
+        grace: GRACE,
+        on_exit: OnExit::Kill,
+        gates: seed % 2 == 1,
+        seed,
+    };
     let mut machine = Machine::new(setup, world.now);
     let mut events = vec![Event::Tick];
     for _ in 0..20_000 {
@@ -245,7 +255,7 @@ fn walk(seed: u64) -> (World, Verdict) {
 
 #[test]
 fn no_walk_lets_the_tree_outlive_the_lease_or_calls_a_lost_lease_a_success() {
-    let (mut ran, mut lost, mut exited, mut unavailable) = (0, 0, 0, 0);
+    let (mut ran, mut lost, mut exited, mut unavailable, mut refused) = (0, 0, 0, 0, 0);
     for seed in 0..4_000 {
         let (world, verdict) = walk(seed);
         assert!(!world.overlap, "seed {seed}: the tree outlived the lease, {verdict:?}");
@@ -263,9 +273,13 @@ fn no_walk_lets_the_tree_outlive_the_lease_or_calls_a_lost_lease_a_success() {
                 assert!(!world.ran, "seed {seed}: the command ran, yet the store is blamed");
                 unavailable += 1;
             }
+            Verdict::Refused(_) => {
+                assert!(!world.ran, "seed {seed}: the command ran, yet a gate had refused");
+                refused += 1;
+            }
             other => panic!("seed {seed}: {other:?}"),
         }
         ran += u32::from(world.ran);
     }
-    assert!(ran > 1_000 && lost > 200 && exited > 1_000 && unavailable > 20, "{ran} {lost} {exited} {unavailable}");
+    assert!(ran > 1_000 && lost > 200 && exited > 1_000 && unavailable > 20 && refused > 20);
 }

@@ -61,6 +61,21 @@ impl GateName {
     }
 }
 
+/// The gates of `--fence`.
+///
+/// # Errors
+/// One clause that names the gate, or says that the store has no place for it.
+pub(super) fn fences(typed: &[String], store: &StoreUrl) -> Result<Vec<GateName>, String> {
+    let named = |text: &String| {
+        let gate = GateName::parse(text).map_err(|why| format!("--fence: {why}"))?;
+        if matches!((&gate, store), (GateName::Etcd(_), StoreUrl::File { .. })) {
+            return Err(format!("--fence {text}: the store is no etcd cluster, use a gate file:PATH"));
+        }
+        Ok(gate)
+    };
+    typed.iter().map(named).collect()
+}
+
 /// What a writer shows: flags, else what the run around it has exported.
 ///
 /// # Errors

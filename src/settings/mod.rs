@@ -89,6 +89,8 @@ pub struct Run {
     pub on_exit: OnExit,
     /// The longest random delay before asking.
     pub jitter: Duration,
+    /// What is shown the token before the command starts.
+    pub gates: Vec<gate::GateName>,
     /// Where the status line goes, if anywhere.
     pub status: Option<StatusTo>,
     /// Free text for people.
@@ -133,6 +135,7 @@ pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
         }
         StoreUrl::File { .. } => grace.unwrap_or(timing::DEFAULT_GRACE),
     };
+    let gates = gate::fences(&typed.fence, &store)?;
     let signal = pick("--signal", typed.signal, "FENCED_SIGNAL", environment)?;
     let on_exit = pick("--on-exit", typed.on_exit, "FENCED_ON_EXIT", environment)?;
     let jitter = pick("--jitter", typed.jitter, "FENCED_JITTER", environment)?;
@@ -148,6 +151,7 @@ pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
         stop_signal: signal.map_or(Ok(Signal::SIGTERM as i32), |g| g.as_a(stop_signal))?,
         on_exit: on_exit.map_or(Ok(OnExit::Kill), |g| g.as_a(background))?,
         jitter: jitter.map_or(Ok(Duration::ZERO), |g| g.as_a(duration))?,
+        gates,
         status,
         note: typed.note,
         chatter: match (typed.quiet, typed.verbose) {
@@ -156,8 +160,43 @@ pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
             _ => Chatter::Normal,
         },
         command: command(typed.command, typed.shell)?,
-        held: environment("FENCED_HELD").map(|held| held.to_string_lossy().into_owned()).unwrap_or_default(),
+        held: held(environment),
     })
+}
+
+/// Checks what was typed for `fenced gate file`: a run inside the gate, and what is shown to it.
+///
+/// # Errors
+/// One clause that names the flag or variable to mend.
+pub fn inside(typed: cli::GateFile, environment: Environment) -> Result<(Run, gate::Shown), String> {
+    let shown = gate::shown(typed.shown, environment)?;
+    let name = LockName::parse(&format!("gate {}", typed.state.display())).or_else(|_| LockName::parse("gate"))?;
+    let grace = pick("--grace", typed.grace, "FENCED_GRACE", environment)?;
+    let signal = pick("--signal", typed.signal, "FENCED_SIGNAL", environment)?;
+    let run = Run {
+        lock: name,
+        store: StoreUrl::File { directory: None },
+        access: Access::default(),
+        unconfigured: false,
+        ttl: DEFAULT_TTL,
+        wait: shown.wait,
+        busy_exit: exit::BUSY,
+        grace: grace.map_or(Ok(timing::DEFAULT_GRACE), |g| g.as_a(duration))?,
+        stop_signal: signal.map_or(Ok(Signal::SIGTERM as i32), |g| g.as_a(stop_signal))?,
+        on_exit: OnExit::Kill,
+        jitter: Duration::ZERO,
+        gates: Vec::new(),
+        status: None,
+        note: None,
+        chatter: if typed.verbose { Chatter::Verbose } else { Chatter::Normal },
+        command: command(typed.command, typed.shell)?,
+        held: held(environment),
+    };
+    Ok((run, shown))
+}
+
+fn held(environment: Environment) -> String {
+    environment("FENCED_HELD").map(|held| held.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The line that `FENCED_HELD` has for a lock.
