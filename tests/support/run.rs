@@ -35,8 +35,9 @@ impl Display for LocalStore {
     }
 }
 
-/// One `fenced run` to be. stdin is empty and the environment has no variable of fenced's unless one is given here.
+/// One `fenced run`, or another subcommand, to be. stdin is empty and the environment has no variable of fenced's unless one is given here.
 pub struct Run {
+    subcommand: Vec<OsString>,
     options: Vec<OsString>,
     command: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
@@ -53,7 +54,13 @@ impl Run {
 
     /// A run without a `--store`.
     pub fn bare() -> Self {
+        Self::of(["run"])
+    }
+
+    /// Another subcommand than `run`.
+    pub fn of(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         Self {
+            subcommand: words.into_iter().map(|word| word.as_ref().to_owned()).collect(),
             options: Vec::new(),
             command: Vec::new(),
             environment: Vec::new(),
@@ -105,7 +112,7 @@ impl Run {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"FENCED_")) {
             command.env_remove(name);
         }
-        command.arg("run").args(self.options);
+        command.args(self.subcommand).args(self.options);
         if !self.command.is_empty() {
             command.arg("--").args(self.command);
         }
