@@ -41,6 +41,35 @@ Readers see the old or the new, whole. A directory is published as a symbolic li
 .DEST.fence beside it, unless --gate names another. Exit status: 0 published; 77 the token was refused; 75 somebody else
 was inside the gate until --wait; 69 it could not be done now; 125 it cannot be done so.")]
     Publish(Publish),
+    /// Ask the store whether a token is still the holder's. Advisory: it may be lost the moment after
+    #[command(after_help = "\
+Exit status: 0 it is the holder's; 77 it is not (any more); 69 the store cannot say. Whatever the answer, only a resource
+that checks the token keeps an old holder out: the lock can be lost between the answer and the write.")]
+    Check(Check),
+}
+
+/// `fenced check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The lock [default: FENCED_LOCK]
+    #[arg(short, long, value_name = "NAME")]
+    pub lock: Option<String>,
+
+    /// The token [default: FENCED_TOKEN]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub token: Option<String>,
+
+    /// What the token may be compared in [default: FENCED_LINEAGE, where the token is FENCED_TOKEN]
+    #[arg(long, value_name = "WORD")]
+    pub lineage: Option<String>,
+
+    /// Say on stderr what was found
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// The store options.
+    #[command(flatten)]
+    pub store: Store,
 }
 
 /// `fenced gate`.

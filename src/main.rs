@@ -16,6 +16,7 @@ fn main() {
     let ending = match Cli::try_parse() {
         Ok(Cli { command: Command::Run(typed) }) => commands::run::run(typed),
         Ok(Cli { command: Command::Gate(typed) }) => commands::gate::run(typed),
+        Ok(Cli { command: Command::Check(typed) }) => commands::check::run(typed),
         Ok(Cli { command: Command::Publish(typed) }) => commands::publish::run(typed),
         Err(told) if matches!(told.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ending::Status(u8::from(told.print().is_err()))

@@ -293,7 +293,7 @@ impl<'a, S: Store> Loop<'a, S> {
     }
 
     fn tell_holder(&self, queue: Result<Queue, Failure>) {
-        let Ok(Queue { holder: Some(holder), waiters }) = queue else { return };
+        let Ok(Queue { holder: Some(holder), waiters, .. }) = queue else { return };
         let waiters = waiters.len();
         self.run.reporter.error(&format!("waiting for lock {}: {holder}; {waiters} waiting", self.run.store.lock()));
     }

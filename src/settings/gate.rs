@@ -90,7 +90,7 @@ pub fn shown(typed: cli::Shown, environment: Environment) -> Result<Shown, Strin
     let lock = if by_hand { None } else { from("FENCED_LOCK", environment)? };
     Ok(Shown {
         token: token.as_a(Token::parse)?,
-        lineage: word(&lineage)?,
+        lineage: lineage.as_a(self::lineage)?,
         lock: lock.map(|given| given.as_a(LockName::parse)).transpose()?,
         init: typed.init,
         wait: wait.map_or(Ok(Some(DEFAULT_WAIT)), |given| given.as_a(waiting))?,
@@ -103,12 +103,12 @@ pub fn shown(typed: cli::Shown, environment: Environment) -> Result<Shown, Strin
 /// One clause that names the flag to mend.
 pub fn beginning(token: Option<String>, lineage: Option<String>) -> Result<Beginning, String> {
     let token = token.map(|value| Given { source: "--token", value }.as_a(Token::parse)).transpose()?;
-    let lineage = lineage.map(|value| word(&Given { source: "--lineage", value })).transpose()?;
+    let lineage = lineage.map(|value| Given { source: "--lineage", value }.as_a(self::lineage)).transpose()?;
     Ok(token.zip(lineage))
 }
 
-fn word(given: &Given) -> Result<Lineage, String> {
-    given.as_a(|text| Lineage::new(text).ok_or_else(|| format!("{text:?} is no lineage: at most 64 of A-Za-z0-9._:-")))
+pub(super) fn lineage(text: &str) -> Result<Lineage, String> {
+    Lineage::new(text).ok_or_else(|| format!("{text:?} is no lineage: at most 64 of A-Za-z0-9._:-"))
 }
 
 /// The cluster that `etcd:KEY` is in.

@@ -4,6 +4,7 @@
 mod access;
 pub mod gate;
 mod given;
+pub mod look;
 mod url;
 mod values;
 

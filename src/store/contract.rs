@@ -119,6 +119,8 @@ pub struct Queue {
     pub holder: Option<Contender>,
     /// The waiters in the order in which they will be served.
     pub waiters: Vec<Contender>,
+    /// What their tokens may be compared in, where that could be told.
+    pub lineage: Option<Lineage>,
 }
 
 /// One contention for one lock in one store.

@@ -28,6 +28,7 @@ impl Place {
 }
 
 /// A subcommand that shows this token of lineage `a`.
+#[expect(clippy::needless_pass_by_value, reason = "numbers and text alike")]
 pub fn showing(words: &[&str], token: impl ToString) -> Run {
     Run::of(words).args(["--token", &token.to_string(), "--lineage", "a"])
 }

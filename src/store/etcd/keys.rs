@@ -85,13 +85,13 @@ pub(super) fn still_ours(key: Option<&KeyValue>, revision: i64, lease: i64) -> R
 }
 
 /// The queue as people see it, from its keys in the order of their creation.
-pub(super) fn queue(keys: &[KeyValue]) -> Queue {
+pub(super) fn queue(keys: &[KeyValue], lineage: Option<Lineage>) -> Queue {
     let mut contenders = keys.iter().map(|key| {
         let mut contender = Value::decode(key.value()).contender;
         contender.token = Some(key.create_revision());
         contender
     });
-    Queue { holder: contenders.next(), waiters: contenders.collect() }
+    Queue { holder: contenders.next(), waiters: contenders.collect(), lineage }
 }
 
 /// What tokens of this cluster and prefix may be compared in.

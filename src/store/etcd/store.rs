@@ -217,7 +217,9 @@ impl Store for EtcdStore {
                 Ok(client.get(self.keys.queue.as_str(), Some(oldest_first.clone())).await?)
             })
             .await;
-        answer.map(|found| keys::queue(found.kvs())).map_err(|trouble| failure(&trouble))
+        let found = answer.map_err(|trouble| failure(&trouble))?;
+        let lineage = found.header().and_then(|header| keys::lineage(header.cluster_id(), &self.prefix));
+        Ok(keys::queue(found.kvs(), lineage))
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -105,7 +105,7 @@ pub fn queue(file: &LockFile) -> Result<Queue, Failure> {
     }
     numbers.sort_unstable();
     let mut contenders = numbers.into_iter().map(|number| read(file, number));
-    Ok(Queue { holder: contenders.next(), waiters: contenders.collect() })
+    Ok(Queue { holder: contenders.next(), waiters: contenders.collect(), lineage: None })
 }
 
 fn read(file: &LockFile, number: i64) -> Contender {

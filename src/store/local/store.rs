@@ -230,7 +230,10 @@ impl Store for Local {
 
     async fn inspect(&self) -> Result<Queue, Failure> {
         match LockFile::open_to_look(&self.directory, &self.lock)? {
-            Some(file) => info::queue(&file),
+            Some(file) => {
+                let lineage = file.read().ok().and_then(|record| Lineage::new(&lineage(record.lineage)));
+                Ok(Queue { lineage, ..info::queue(&file)? })
+            }
             None => Ok(Queue::default()),
         }
     }
