@@ -51,7 +51,9 @@ pub(super) fn prepare(settings: &Run, reporter: &Reporter) -> Result<Prepared, V
         return Err(Verdict::Error(why.into()));
     }
     if !clock::is_there() {
-        return Err(Verdict::Error("the boot clock cannot be read (does a seccomp filter forbid clock_gettime?)".into()));
+        return Err(Verdict::Error(
+            "the boot clock cannot be read (does a seccomp filter forbid clock_gettime?)".into(),
+        ));
     }
     let argv = settings::c_strings(&settings.command).map_err(Verdict::Error)?;
     let failed = |what: &str, why: std::io::Error| Verdict::Error(format!("{what}: {}", in_words(&why)));
