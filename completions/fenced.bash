@@ -631,7 +631,7 @@ _fenced() {
             return 0
             ;;
         fenced__subcmd__run)
-            opts="-l -t -w -n -E -k -s -c -q -v -h --lock --ttl --wait --nonblock --no-wait --conflict-exit-code --busy-exit --kill-after --grace --signal --on-exit --jitter --fence --shell --status-file --status-fd --note --quiet --verbose --store --cacert --cert --key --user --password-file --help"
+            opts="-l -t -w -n -E -k -s -c -q -v -h --lock --ttl --wait --nonblock --no-wait --conflict-exit-code --busy-exit --kill-after --grace --signal --on-exit --jitter --fence --once --once-at --once-keep --once-tz --shell --status-file --status-fd --note --quiet --verbose --store --cacert --cert --key --user --password-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -702,6 +702,22 @@ _fenced() {
                     return 0
                     ;;
                 --fence)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --once)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --once-at)
+                    COMPREPLY=($(compgen -W "success start" -- "${cur}"))
+                    return 0
+                    ;;
+                --once-keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --once-tz)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

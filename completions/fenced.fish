@@ -41,6 +41,11 @@ wait\t''
 leave\t''"
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l jitter -d 'Random delay before asking for the lock, before the waiting clock starts [default: 0] [env: FENCED_JITTER]' -r
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l fence -d 'Show this gate the new token before the command starts, so that the holder before is shut out; can be repeated: `file:PATH`, `etcd:KEY` in the lock\'s own cluster, `cmd:COMMAND`' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l once -d 'Skip the run (exit 0) if one with this key has succeeded already; {date} {hour} {week} {month} become those of the start: `nightly-{date}`' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l once-at -d 'When the key is recorded: with the release, if the command exited 0 (`success`), or before the command starts (`start`: at most once, even if it fails) [default: success]' -r -f -a "success\t''
+start\t''"
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l once-keep -d 'How long the key is remembered [default: 30d]' -r
+complete -c fenced -n "__fish_fenced_using_subcommand run" -l once-tz -d 'The time zone of the key\'s date and hour, `Europe/Berlin` [default: UTC]' -r
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l status-file -d 'Write one JSON line about the end of the run to this file; it is opened before the lock is asked for' -r -F
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l status-fd -d 'The same to an open file descriptor' -r
 complete -c fenced -n "__fish_fenced_using_subcommand run" -l note -d 'Shown to whoever looks at the lock: a CI job\'s URL, a reason' -r

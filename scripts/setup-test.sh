@@ -1,5 +1,5 @@
 #!/bin/sh
-# Unpacks the etcd servers that the tests start below DIR, one version a directory, and an sshd and a sudo in DIR/tools.
+# Unpacks the etcd servers that the tests start below DIR, one version a directory, an sshd, a sudo and libfaketime in DIR/tools.
 # Installs none of them: Debian's packages would start services. Installs what the tests run besides. usage: setup-test.sh
 # DIR
 set -eu
@@ -80,7 +80,7 @@ tools() {
         echo 'not root: the tests with sshd and sudo are left out' >&2
         return
     fi
-    unpack "$WORK/tools" openssh-server libwrap0 sudo
+    unpack "$WORK/tools" openssh-server libwrap0 sudo libfaketime
     chmod u-s "$WORK/tools/usr/bin/sudo"
     mv "$WORK/tools" "$DIR/tools"
 }

@@ -32,7 +32,7 @@ Exit status: the command's own, or 128+n when it died of signal n; 75 the lock w
 could not be used; 76 the lease was lost and the command stopped; 77 a gate refused the token; 125 fenced itself failed; 126, 127 the command cannot
 be executed, was not found."
     )]
-    Run(Run),
+    Run(Box<Run>),
     /// Keep the highest token at the resource, and refuse a lower one
     Gate(Gate),
     /// Put a file or a directory in its place, unless a later token was there
@@ -268,6 +268,22 @@ pub struct Run {
     /// Show this gate the new token before the command starts, so that the holder before is shut out; can be repeated: `file:PATH`, `etcd:KEY` in the lock's own cluster, `cmd:COMMAND`
     #[arg(long, value_name = "GATE")]
     pub fence: Vec<String>,
+
+    /// Skip the run (exit 0) if one with this key has succeeded already; {date} {hour} {week} {month} become those of the start: `nightly-{date}`
+    #[arg(long, value_name = "KEY")]
+    pub once: Option<String>,
+
+    /// When the key is recorded: with the release, if the command exited 0 (`success`), or before the command starts (`start`: at most once, even if it fails) [default: success]
+    #[arg(long, value_name = "WHEN", value_parser = ["success", "start"], hide_possible_values = true, requires = "once")]
+    pub once_at: Option<String>,
+
+    /// How long the key is remembered [default: 30d]
+    #[arg(long, value_name = "DURATION", requires = "once", allow_hyphen_values = true)]
+    pub once_keep: Option<String>,
+
+    /// The time zone of the key's date and hour, `Europe/Berlin` [default: UTC]
+    #[arg(long, value_name = "ZONE", requires = "once")]
+    pub once_tz: Option<String>,
 
     /// COMMAND is one string for `/bin/sh -c`
     #[arg(short = 'c', long)]

@@ -30,6 +30,8 @@ pub enum Verdict {
     Unavailable(String),
     /// The lease was lost, or may have been, before the command ended.
     Lost(String),
+    /// A run with the same `--once` key has succeeded already; the command was not started.
+    Skipped(String),
     /// A gate refused the token; the command was not started.
     Refused(String),
     /// A signal ended the waiting; the command was not started.
@@ -59,6 +61,7 @@ impl Verdict {
             Self::Busy(_) => Ending::Status(busy),
             Self::Unavailable(_) => Ending::Status(UNAVAILABLE),
             Self::Lost(_) => Ending::Status(LOST),
+            Self::Skipped(_) => Ending::Status(0),
             Self::Refused(_) => Ending::Status(REFUSED),
             Self::NotExecuted(status, _) => Ending::Status(status),
             Self::Error(_) => Ending::Status(ERROR),
@@ -74,6 +77,7 @@ impl Verdict {
             Self::Busy(_) => "busy",
             Self::Unavailable(_) => "unavailable",
             Self::Lost(_) => "lost",
+            Self::Skipped(_) => "skipped",
             Self::Refused(_) => "refused",
             Self::Interrupted(_) => "interrupted",
             Self::NotExecuted(..) | Self::Error(_) => "error",
@@ -87,6 +91,7 @@ impl Verdict {
             Self::Busy(why)
             | Self::Unavailable(why)
             | Self::Lost(why)
+            | Self::Skipped(why)
             | Self::Refused(why)
             | Self::NotExecuted(_, why)
             | Self::Error(why) => Some(why),

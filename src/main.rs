@@ -14,7 +14,7 @@ fn main() {
     // One line instead of a backtrace; the run that it broke ends with a status of its own.
     panic::set_hook(Box::new(|fault| Reporter::new(Chatter::Normal).error(&format!("internal error: {fault}"))));
     let ending = match Cli::try_parse() {
-        Ok(Cli { command: Command::Run(typed) }) => commands::run::run(typed),
+        Ok(Cli { command: Command::Run(typed) }) => commands::run::run(*typed),
         Ok(Cli { command: Command::Gate(typed) }) => commands::gate::run(typed),
         Ok(Cli { command: Command::Check(typed) }) => commands::check::run(typed),
         Ok(Cli { command: Command::Publish(typed) }) => commands::publish::run(typed),

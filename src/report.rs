@@ -36,6 +36,8 @@ pub enum Notice {
     Unkillable(Vec<String>),
     /// The store did not confirm the release.
     ReleaseUnanswered(String),
+    /// The run succeeded, but the key of `--once` could not be recorded.
+    Unrecorded(String),
     /// The lock was given back.
     Released,
 }
@@ -58,7 +60,8 @@ impl Notice {
             | Self::Ending(_)
             | Self::Leaving(_)
             | Self::Unkillable(_)
-            | Self::ReleaseUnanswered(_) => Chatter::Normal,
+            | Self::ReleaseUnanswered(_)
+            | Self::Unrecorded(_) => Chatter::Normal,
         }
     }
 }
@@ -90,6 +93,9 @@ impl fmt::Display for Notice {
             }
             Self::ReleaseUnanswered(why) => {
                 write!(f, "release unanswered: {why}; the lock ends with its lease")
+            }
+            Self::Unrecorded(why) => {
+                write!(f, "the key of --once could not be recorded, the run may be repeated: {why}")
             }
             Self::Released => write!(f, "released"),
         }

@@ -31,7 +31,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 fn store_with(addresses: &[String], lock: &str, ttl: Duration) -> EtcdStore {
     let contender = Contender { host: "here".into(), pid: 7, command: vec!["job".into()], ..Contender::default() };
     let lock = LockName::parse(lock).expect("a name");
-    let contention = Contention { contender, ttl, grace: ttl / 8, curious: false };
+    let contention = Contention { contender, ttl, grace: ttl / 8, curious: false, once: None };
     let plain = etcd::Cluster {
         members: addresses.to_vec(),
         prefix: PREFIX.into(),
@@ -81,8 +81,8 @@ fn a_free_lock_is_granted_released_and_granted_again_with_a_greater_token() {
                 assert_eq!(lease.ttl, 10 * SECOND);
                 assert!(lease.sent >= before && !grant.confirm);
                 assert!(grant.lineage.as_str().ends_with("-290ed822fede54fa"), "{}", grant.lineage);
-                assert_eq!(store.release().await, Ok(Released::Ours));
-                assert_eq!(store.release().await, Ok(Released::Ours), "idempotent");
+                assert_eq!(store.release(false).await, Ok(Released::Ours));
+                assert_eq!(store.release(false).await, Ok(Released::Ours), "idempotent");
             }
             let left = client(&cluster).await.get("", Some(GetOptions::new().with_all_keys())).await;
             assert_eq!(left.expect("keys").count(), 0, "nothing is left behind");
@@ -102,7 +102,7 @@ fn an_uncontended_run_costs_four_calls_and_one_watch() {
             let acquired = began.elapsed();
             assert!(timeout(Duration::from_millis(300), store.interrupted()).await.is_err(), "nothing happened");
             let began = Instant::now();
-            assert_eq!(store.release().await, Ok(Released::Ours));
+            assert_eq!(store.release(false).await, Ok(Released::Ours));
             eprintln!("{version:?}: contend {acquired:?}, release {:?}", began.elapsed());
             let member = &cluster.members[0];
             for (method, count) in
@@ -127,7 +127,7 @@ fn waiters_are_served_in_the_order_in_which_they_joined() {
             for pair in stores.windows(2) {
                 let (first, second) = (&pair[0], &pair[1]);
                 assert!(timeout(Duration::from_millis(20), second.granted()).await.is_err(), "not before its turn");
-                let (released, granted) = tokio::join!(first.release(), second.granted());
+                let (released, granted) = tokio::join!(first.release(false), second.granted());
                 assert_eq!(released, Ok(Released::Ours));
                 let token = granted.expect("the lock").token;
                 assert!(token > last);
@@ -161,13 +161,15 @@ fn calls_that_are_dropped_anywhere_and_repeated_never_let_two_in_and_tokens_only
                         let store = store_with(&addresses, "a", 60 * SECOND);
                         let grant = match impatiently(async || store.contend().await.expect("a place")).await {
                             Place::Granted(grant) => grant,
-                            Place::Waiting => impatiently(async || store.granted().await.expect("the lock")).await,
+                            Place::Waiting | Place::Done => {
+                                impatiently(async || store.granted().await.expect("the lock")).await
+                            }
                         };
                         assert_eq!(inside.replace(1), 0, "alone");
                         assert!(grant.token.get() > last.replace(grant.token.get()), "{grant:?}");
                         sleep(Duration::from_millis(1)).await;
                         inside.set(0);
-                        assert_eq!(impatiently(async || store.release().await).await, Ok(Released::Ours));
+                        assert_eq!(impatiently(async || store.release(false).await).await, Ok(Released::Ours));
                         entries.set(entries.get() + 1);
                     }
                 });
@@ -188,7 +190,7 @@ fn a_contention_that_is_repeated_finds_the_same_place() {
         waiter(&second).await;
         waiter(&third).await;
         waiter(&second).await;
-        assert_eq!(first.release().await, Ok(Released::Ours));
+        assert_eq!(first.release(false).await, Ok(Released::Ours));
         second.granted().await.expect("the second is next, though it asked again after the third");
     });
 }
@@ -200,7 +202,7 @@ fn a_waiter_that_asks_again_after_the_holder_left_is_granted_at_once() {
         let (first, second) = (store(&cluster, "a"), store(&cluster, "a"));
         holder(&first).await;
         waiter(&second).await;
-        assert_eq!(first.release().await, Ok(Released::Ours));
+        assert_eq!(first.release(false).await, Ok(Released::Ours));
         holder(&second).await;
     });
 }
@@ -343,7 +345,7 @@ fn a_waiter_that_gives_up_or_dies_in_the_middle_of_the_queue_holds_nobody_up() {
         assert_eq!(leaver.withdraw().await, Ok(()), "idempotent");
         drop(dying);
         assert!(timeout(4 * SECOND, last.granted()).await.is_err(), "the first still holds");
-        assert_eq!(first.release().await, Ok(Released::Ours));
+        assert_eq!(first.release(false).await, Ok(Released::Ours));
         last.granted().await.expect("the lock");
     });
 }
@@ -377,7 +379,7 @@ fn a_waiter_keeps_its_lease_alive_for_longer_than_its_ttl() {
         holder(&first).await;
         waiter(&second).await;
         assert!(timeout(5 * SECOND, second.granted()).await.is_err(), "still held");
-        assert_eq!(first.release().await, Ok(Released::Ours));
+        assert_eq!(first.release(false).await, Ok(Released::Ours));
         let lease = second.granted().await.expect("the lock").lease.expect("a lease");
         assert!(clock::now() < lease.sent + lease.ttl, "the grant rests on the last renewal");
     });
@@ -404,7 +406,7 @@ fn a_waiter_whose_lease_was_revoked_is_told_and_joins_anew_at_the_end() {
         let (lost, ()) = tokio::join!(second.granted(), revoke);
         assert!(matches!(lost, Err(Failure::Lost(_))), "{lost:?}");
         waiter(&second).await;
-        assert_eq!(first.release().await, Ok(Released::Ours));
+        assert_eq!(first.release(false).await, Ok(Released::Ours));
         assert!(matches!(third.granted().await, Err(Failure::Lost(_))));
         second.granted().await.expect("the lock");
     });
@@ -446,7 +448,7 @@ fn a_key_that_was_deleted_under_a_living_lease_is_lost_whatever_the_keepalive_sa
             assert!(matches!(lost, Err(Failure::Lost(_))), "{version:?} {lost:?}");
             let told = store.interrupted().await;
             assert!(matches!(told, Interruption::Lost(_)), "also when it was deleted before the watch began");
-            assert!(matches!(store.release().await, Ok(Released::NotOurs(_))));
+            assert!(matches!(store.release(false).await, Ok(Released::NotOurs(_))));
         });
     }
 }
@@ -467,7 +469,7 @@ fn a_revoked_lease_interrupts_the_holder_at_once() {
             eprintln!("{version:?}: told {:?} after the revoke", revoked.elapsed());
             assert!(matches!(told, Interruption::Lost(_)));
             assert!(matches!(store.renew().await, Err(Failure::Lost(_))), "{version:?}");
-            assert!(matches!(store.release().await, Ok(Released::NotOurs(_))));
+            assert!(matches!(store.release(false).await, Ok(Released::NotOurs(_))));
         });
     }
 }
@@ -492,7 +494,7 @@ fn a_put_on_the_holders_key_is_an_eviction_or_a_loss_and_one_that_asks_for_nothi
         client.put(key.as_str(), "", Some(PutOptions::new().with_lease(other))).await.expect("a put");
         assert!(matches!(store.interrupted().await, Interruption::Lost(_)));
         assert!(matches!(store.renew().await, Err(Failure::Lost(_))));
-        assert!(matches!(store.release().await, Ok(Released::NotOurs(_))));
+        assert!(matches!(store.release(false).await, Ok(Released::NotOurs(_))));
         let left = client.get(key, None).await.expect("a read");
         assert_eq!(left.count(), 1, "what is not ours is not deleted");
     });
@@ -510,7 +512,7 @@ fn a_key_that_somebody_made_anew_is_not_released() {
         let same = Some(PutOptions::new().with_lease(lease_of(&grant)));
         client.put(key.as_str(), "", same).await.expect("a put");
         assert!(matches!(store.renew().await, Err(Failure::Lost(_))));
-        assert!(matches!(store.release().await, Ok(Released::NotOurs(_))));
+        assert!(matches!(store.release(false).await, Ok(Released::NotOurs(_))));
     });
 }
 
@@ -552,7 +554,7 @@ fn a_release_whose_answer_is_lost_counts_as_released() {
             let store = store_with(from_ref(&proxy.address), "a", 10 * SECOND);
             holder(&store).await;
             proxy.drop_replies_of_open_connections();
-            assert_eq!(store.release().await, Ok(Released::Ours), "{version:?}");
+            assert_eq!(store.release(false).await, Ok(Released::Ours), "{version:?}");
         });
     }
 }
@@ -568,9 +570,9 @@ fn a_key_that_was_gone_before_any_release_was_sent_is_never_reported_as_released
         cluster.members[0].kill();
         assert!(matches!(store.renew().await, Err(Failure::Unavailable(_))), "the connection is given up");
         // Refused by the kernel: these tries carry nothing anywhere.
-        assert!(matches!(store.release().await, Err(Failure::Unavailable(_))));
+        assert!(matches!(store.release(false).await, Err(Failure::Unavailable(_))));
         cluster.members[0].restart();
-        let found = store.release().await;
+        let found = store.release(false).await;
         assert!(matches!(found, Ok(Released::NotOurs(_))), "{found:?}");
     });
 }
@@ -583,7 +585,7 @@ fn a_release_without_a_store_ends_in_time_and_says_so() {
         holder(&store).await;
         cluster.members[0].stop();
         let began = Instant::now();
-        let failed = store.release().await;
+        let failed = store.release(false).await;
         assert!(matches!(failed, Err(Failure::Unavailable(_))), "{failed:?}");
         assert!(began.elapsed() < 15 * SECOND);
         cluster.members[0].kill();
@@ -687,7 +689,7 @@ fn a_dead_member_is_passed_over_and_one_that_returns_is_used_again() {
         cluster.members[1].kill();
         let renewed = retried(&store).await;
         assert!(renewed.ttl > Duration::ZERO);
-        assert_eq!(store.release().await, Ok(Released::Ours));
+        assert_eq!(store.release(false).await, Ok(Released::Ours));
     });
 }
 
@@ -744,7 +746,7 @@ fn a_waiter_keeps_its_place_through_an_outage_of_the_store() {
         assert!(matches!(second.contend().await, Err(Failure::Unavailable(_))));
         cluster.members[0].restart();
         waiter(&second).await;
-        assert_eq!(first.release().await, Ok(Released::Ours));
+        assert_eq!(first.release(false).await, Ok(Released::Ours));
         second.granted().await.expect("the lock");
         assert!(timeout(Duration::from_millis(200), third.granted()).await.is_err());
     });
@@ -765,7 +767,7 @@ fn a_waiter_behind_a_cut_connection_reports_it_and_a_waiting_watch_on_a_hung_mem
             sleep(Duration::from_millis(300)).await;
             proxy.set(Mode::Cut);
             sleep(6 * SECOND).await;
-            assert_eq!(first.release().await, Ok(Released::Ours));
+            assert_eq!(first.release(false).await, Ok(Released::Ours));
         };
         let (granted, ()) = tokio::join!(second.granted(), cut);
         granted.expect("by way of the other member");
@@ -816,7 +818,7 @@ fn fenced_waits_for_etcdctl_and_etcdctl_waits_for_fenced() {
             let grant = ours.granted().await.expect("the lock");
             sleep(Duration::from_millis(300)).await;
             assert_eq!(ours.inspect().await.expect("a queue").holder.expect("us").token, Some(grant.token.get()));
-            assert_eq!(ours.release().await, Ok(Released::Ours));
+            assert_eq!(ours.release(false).await, Ok(Released::Ours));
             assert_eq!(count().await, 1, "etcdctl holds now");
             end("later", later);
         });

@@ -46,6 +46,7 @@ pub(super) fn explain(settings: &Run, ended: &Ended, reporter: &Reporter) {
         Verdict::NotExecuted(_, why) => {
             reporter.error(&format!("{}: {why}", settings.command[0].to_string_lossy()));
         }
+        Verdict::Skipped(why) => reporter.step(&format!("lock {lock}: skipped: {why}")),
         Verdict::Refused(why) | Verdict::Error(why) => reporter.error(why),
     }
 }

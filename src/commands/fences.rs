@@ -1,4 +1,5 @@
-//! The gates of `--fence`: made ready before anything is asked, and shown the new token before the command starts.
+//! What comes between the grant and the command: whether the run was done already, and the gates of `--fence`, made ready
+//! before anything is asked.
 
 use crate::etcd::credentials::Credentials;
 use crate::etcd::members::Members;
@@ -6,10 +7,11 @@ use crate::fence::register::Mark;
 use crate::fence::{command, etcd, file};
 use crate::guard::terms::Deadlines;
 use crate::hold::driver;
-use crate::hold::event::GATES;
+use crate::hold::event::{GATES, Readiness};
 use crate::settings::gate::GateName;
+use crate::settings::once::When;
 use crate::settings::{Run, StoreUrl};
-use crate::store::contract::{Failure, Grant};
+use crate::store::contract::{Failure, Grant, Store};
 use crate::sys::clock;
 use crate::timing::Window;
 use std::io;
@@ -23,15 +25,25 @@ pub(super) enum Ready {
     Command(command::Gate),
 }
 
-/// The gates of one run.
-pub(super) struct Gates<'a> {
-    pub ready: &'a [Ready],
+/// What one run has to do.
+pub(super) struct Before<'a, S> {
+    pub store: &'a S,
+    pub gates: &'a [Ready],
     pub settings: &'a Run,
 }
 
-impl driver::Gates for Gates<'_> {
-    fn show(&self, grant: Grant) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + '_>> {
-        Box::pin(show(self.ready, self.settings, grant))
+impl<S: Store> driver::Before for Before<'_, S> {
+    fn prepare(&self, grant: Grant) -> Pin<Box<dyn Future<Output = Result<Readiness, Failure>> + '_>> {
+        Box::pin(async {
+            if self.store.recall().await? {
+                return Ok(Readiness::Done);
+            }
+            show(self.gates, self.settings, grant).await?;
+            if self.settings.once.as_ref().is_some_and(|once| once.when == When::Start) {
+                self.store.record().await?;
+            }
+            Ok(Readiness::Go)
+        })
     }
 }
 

@@ -120,14 +120,14 @@ impl Prepared {
             Ok(signals) => signals,
             Err(why) => return failed(format!("signals: {}", in_words(&why))),
         };
-        let gates = fences::Gates { ready: &self.gates, settings };
+        let before = fences::Before { store: &store, gates: &self.gates, settings };
         let run = driver::Run {
             store: &store,
             guard: &self.guard,
             signals: &signals,
             reporter,
             terminal: self.terminal,
-            gates: (!self.gates.is_empty()).then_some(&gates),
+            before: prepares(settings).then_some(&before),
             exports: &|grant| exports(&url, grant),
             removes,
         };
@@ -142,13 +142,17 @@ impl Prepared {
     }
 }
 
+fn prepares(settings: &Run) -> bool {
+    settings.once.is_some() || !settings.gates.is_empty()
+}
+
 fn machine(settings: &Run) -> Machine {
     let setup = Setup {
         delay: settings.jitter.mul_f64(fastrand::f64()),
         wait: settings.wait,
         grace: settings.grace,
         on_exit: settings.on_exit,
-        gates: !settings.gates.is_empty(),
+        prepares: prepares(settings),
         seed: fastrand::u64(..),
     };
     Machine::new(setup, clock::now())

@@ -33,7 +33,13 @@ pub(super) fn queue(place: &Where, lock: &LockName) -> Result<Queue, Failure> {
 
 /// Nobody who contends.
 fn observer() -> Contention {
-    Contention { contender: Contender::default(), ttl: Duration::from_secs(30), grace: Duration::ZERO, curious: false }
+    Contention {
+        contender: Contender::default(),
+        ttl: Duration::from_secs(30),
+        grace: Duration::ZERO,
+        curious: false,
+        once: None,
+    }
 }
 
 fn look<S: Store>(open: impl FnOnce() -> Result<S, Failure>) -> Result<Queue, Failure> {

@@ -8,7 +8,7 @@ use crate::exit::{self, Ending, Verdict};
 use crate::hold::event::FIRST_ANSWER;
 use crate::report::Reporter;
 use crate::settings::{self, Chatter, Run, StatusTo, StoreUrl, held_line};
-use crate::store::contract::{Contender, Failure, Grant};
+use crate::store::contract::{Contender, Failure, Grant, Once};
 use crate::store::etcd::{Cluster, Contention, EtcdStore};
 use crate::store::local::{self, Local};
 use crate::sys::error::in_words;
@@ -104,7 +104,8 @@ fn open_local(
         Some(directory) => directory.to_owned(),
         None => local::make_default().map_err(Failure::Refused)?,
     };
-    let store = Local::open(&directory, settings.lock.clone(), contender(settings), patience)?;
+    let store =
+        Local::open(&directory, settings.lock.clone(), contender(settings), patience)?.with_once(once(settings));
     if settings.unconfigured {
         let covers = if store.is_overlay() { "this container only" } else { "this machine and user only" };
         let directory = store.directory().display();
@@ -121,8 +122,14 @@ fn contention(cluster: Cluster, settings: &Run) -> Result<EtcdStore, Failure> {
         ttl: settings.ttl,
         grace: settings.grace,
         curious: settings.chatter == Chatter::Verbose,
+        once: once(settings),
     };
     EtcdStore::new(cluster, settings.lock.clone(), contention)
+}
+
+/// What is recorded when the run has been done.
+fn once(settings: &Run) -> Option<Once> {
+    settings.once.clone().map(|once| Once { key: once.key, keep: once.keep })
 }
 
 /// What the store shows of this contender to people.

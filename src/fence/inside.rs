@@ -61,7 +61,15 @@ impl Store for Inside {
         pending().await
     }
 
-    async fn release(&self) -> Result<Released, Failure> {
+    async fn recall(&self) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    async fn record(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn release(&self, _done: bool) -> Result<Released, Failure> {
         let ours = self.gate.is_in_place();
         self.gate.leave();
         let why = || format!("gate {} was removed or replaced meanwhile", self.gate.path().display());

@@ -1,6 +1,6 @@
 //! Before the command runs: the random delay, the queue, the grant, and the proof that it still stands.
 
-use super::event::{Action, Actions, Event, FIRST_ANSWER, GATES, Phase};
+use super::event::{Action, Actions, Event, FIRST_ANSWER, GATES, Phase, Readiness};
 use super::machine::{Machine, guard_died, nop};
 use crate::exit::Verdict;
 use crate::guard::terms::Report;
@@ -37,6 +37,7 @@ impl Machine {
                 self.answered = true;
                 match place {
                     Place::Granted(grant) => self.granted(now, grant),
+                    Place::Done => self.withdraw(done()),
                     Place::Waiting if now >= self.wait_until() => self.give_up(),
                     Place::Waiting => self.wait(now),
                 }
@@ -140,25 +141,26 @@ impl Machine {
         self.window = grant.lease.map_or(Window::UNBOUNDED, |lease| Window::of(lease, self.setup.grace));
         let mut actions = vec![Action::Tell(Notice::Granted(grant.token.to_string()))];
         self.grant = Some(grant);
-        actions.extend(if self.setup.gates { self.fence(now) } else { self.confirm(now) });
+        actions.extend(if self.setup.prepares { self.prepare(now) } else { self.confirm(now) });
         actions
     }
 
     /// Gates come before the command, so that the holder before is shut out before the new one works.
-    fn fence(&mut self, now: Moment) -> Actions {
-        self.phase = Phase::Fencing;
+    fn prepare(&mut self, now: Moment) -> Actions {
+        self.phase = Phase::Preparing;
         self.gates_until = now + GATES;
-        self.ask(now, Action::Fence)
+        self.ask(now, Action::Prepare)
     }
 
-    pub(super) fn fencing(&mut self, now: Moment, event: Event) -> Actions {
+    pub(super) fn preparing(&mut self, now: Moment, event: Event) -> Actions {
         match event {
-            Event::Fenced(Ok(())) => {
+            Event::Prepared(Ok(Readiness::Go)) => {
                 self.succeeded();
                 self.confirm(now)
             }
-            Event::Fenced(Err(Failure::Stale(why))) => self.withdraw(Verdict::Refused(why)),
-            Event::Fenced(Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Lost(why))) => {
+            Event::Prepared(Ok(Readiness::Done)) => self.withdraw(done()),
+            Event::Prepared(Err(Failure::Stale(why))) => self.withdraw(Verdict::Refused(why)),
+            Event::Prepared(Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Lost(why))) => {
                 self.withdraw(Verdict::Unavailable(why))
             }
             Event::Interrupted(Interruption::Lost(why)) => self.not_started(&why),
@@ -193,4 +195,8 @@ impl Machine {
     pub(super) fn not_started(&mut self, why: &str) -> Actions {
         self.withdraw(Verdict::Unavailable(format!("the lock was lost before the command could start: {why}")))
     }
+}
+
+fn done() -> Verdict {
+    Verdict::Skipped("a run with this key of --once has been done already".into())
 }

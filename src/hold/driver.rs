@@ -4,7 +4,7 @@ use crate::exit::Verdict;
 use crate::guard::handle::Guard;
 use crate::guard::terms::{Deadlines, Report, Start};
 use crate::hold::ending::dying_until;
-use crate::hold::event::{Action, Event, Phase};
+use crate::hold::event::{Action, Event, Phase, Readiness};
 use crate::hold::machine::Machine;
 use crate::hold::sweep::Sweeps;
 use crate::report::{Notice, Reporter};
@@ -31,18 +31,18 @@ pub struct Run<'a, S: Store> {
     pub reporter: &'a Reporter,
     /// Whether the command shares a terminal, and so a process group, with fenced.
     pub terminal: bool,
-    /// Shows every gate the token, in order, until one refuses; nothing where there are none.
-    pub gates: Option<&'a dyn Gates>,
+    /// What comes between the grant and the command, if anything does.
+    pub before: Option<&'a dyn Before>,
     /// The variables to set for the command, once the grant is known.
     pub exports: &'a dyn Fn(&Grant) -> Vec<(OsString, OsString)>,
     /// The inherited variables that the command does not get.
     pub removes: &'a [&'a str],
 }
 
-/// What is shown a grant's token before the command starts.
-pub trait Gates {
-    /// Shows all of them the token, one after the other, until one refuses.
-    fn show(&self, grant: Grant) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + '_>>;
+/// What comes between the grant and the command.
+pub trait Before {
+    /// Looks whether the run was done already, and shows the gates the token, one after the other, until one refuses.
+    fn prepare(&self, grant: Grant) -> Pin<Box<dyn Future<Output = Result<Readiness, Failure>> + '_>>;
 }
 
 /// How a run ended.
@@ -160,14 +160,14 @@ impl<'a, S: Store> Loop<'a, S> {
             Action::Contend => self.ask(async { Event::Contended(store.contend().await) }),
             Action::Await => self.ask(async { Event::Granted(store.granted().await) }),
             Action::Renew => self.ask(async { Event::Renewed(store.renew().await) }),
-            Action::Release => self.ask(async { Event::Released(store.release().await) }),
+            Action::Release(done) => self.ask(async move { Event::Released(store.release(done).await) }),
             Action::Withdraw => self.ask(async { Event::Withdrawn(store.withdraw().await) }),
-            Action::Fence => {
-                let (gates, grant) = (self.run.gates, self.machine.grant().cloned());
+            Action::Prepare => {
+                let (before, grant) = (self.run.before, self.machine.grant().cloned());
                 self.ask(async move {
-                    Event::Fenced(match gates.zip(grant) {
-                        Some((gates, grant)) => gates.show(grant).await,
-                        None => Ok(()),
+                    Event::Prepared(match before.zip(grant) {
+                        Some((before, grant)) => before.prepare(grant).await,
+                        None => Ok(Readiness::Go),
                     })
                 });
             }

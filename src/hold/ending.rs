@@ -51,6 +51,11 @@ impl Machine {
                 actions.extend(self.finish(verdict));
                 actions
             }
+            Ok(Released::Unrecorded(why)) => {
+                let mut actions = vec![Action::Tell(Notice::Unrecorded(why)), Action::Tell(Notice::Released)];
+                actions.extend(self.finish(verdict));
+                actions
+            }
             Ok(Released::NotOurs(why)) | Err(Failure::Lost(why)) => self.finish(lost_instead(verdict, why)),
             Err(Failure::Unavailable(why) | Failure::Refused(why) | Failure::Stale(why))
                 if self.cleared >= self.window.dead_by =>

@@ -11,6 +11,15 @@ use std::time::Duration;
 /// What the store may take for its first answer, however short the wait: a slow answer is not a held lock.
 pub const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
+/// What the preparation found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// The command may start.
+    Go,
+    /// The run was done already.
+    Done,
+}
+
 /// What gates may take, unless the lease allows less: somebody may still be inside one.
 pub const GATES: Duration = Duration::from_secs(60);
 
@@ -23,8 +32,8 @@ pub enum Phase {
     Joining,
     /// In the queue.
     Waiting,
-    /// Granted; the gates are shutting out whoever held the lock before.
-    Fencing,
+    /// Granted; what comes before the command is being done: gates are shown the token.
+    Preparing,
     /// Granted; renewing before the command may start.
     Confirming,
     /// The guard has the order to start.
@@ -54,8 +63,8 @@ pub enum Event {
     Contended(Result<Place, Failure>),
     /// The answer to [`Action::Await`].
     Granted(Result<Grant, Failure>),
-    /// The answer to [`Action::Fence`].
-    Fenced(Result<(), Failure>),
+    /// The answer to [`Action::Prepare`].
+    Prepared(Result<Readiness, Failure>),
     /// The answer to [`Action::Renew`].
     Renewed(Result<Lease, Failure>),
     /// The answer to [`Action::Release`].
@@ -82,12 +91,12 @@ pub enum Action {
     Await,
     /// Tell a person who holds the lock.
     Hint,
-    /// Show every gate the token.
-    Fence,
+    /// Do what comes between the grant and the command: look whether the run was done already, show the gates the token.
+    Prepare,
     /// Renew once.
     Renew,
-    /// Give the lock back.
-    Release,
+    /// Give the lock back; true: with the command done, so that a run that is to succeed once is recorded.
+    Release(bool),
     /// Leave the queue, or give the grant back.
     Withdraw,
     /// Have the guard start the command, with these deadlines.
@@ -121,8 +130,8 @@ pub struct Setup {
     pub grace: Duration,
     /// What becomes of background processes.
     pub on_exit: OnExit,
-    /// Whether there are gates to show the token to before the command starts.
-    pub gates: bool,
+    /// Whether there is something to do between the grant and the command.
+    pub prepares: bool,
     /// Seed of the random backoffs.
     pub seed: u64,
 }

@@ -97,8 +97,8 @@ impl Machine {
     /// Whether the lock is held, as far as is known: then the store is watched for interruptions.
     #[must_use]
     pub fn holds(&self) -> bool {
-        use Phase::{Clearing, Confirming, Fencing, Running, Starting, Stopping};
-        matches!(self.phase, Fencing | Confirming | Starting | Running | Clearing | Stopping)
+        use Phase::{Clearing, Confirming, Preparing, Running, Starting, Stopping};
+        matches!(self.phase, Preparing | Confirming | Starting | Running | Clearing | Stopping)
     }
 
     /// When to send the next [`Event::Tick`], if nothing else happens before.
@@ -109,7 +109,7 @@ impl Machine {
             Phase::Delayed => self.next,
             Phase::Joining => next.min(self.patience()),
             Phase::Waiting => self.hint.min(self.wait_until()),
-            Phase::Fencing => self.gates_until.min(self.window.stop_by),
+            Phase::Preparing => self.gates_until.min(self.window.stop_by),
             Phase::Confirming | Phase::Starting | Phase::Running | Phase::Clearing => next.min(self.window.stop_by),
             Phase::Stopping | Phase::Killing => self.kill_at + GUARD_PATIENCE,
             Phase::Releasing | Phase::Withdrawing | Phase::Done => Moment::NEVER,
@@ -122,7 +122,7 @@ impl Machine {
             Phase::Delayed => self.delayed(now, &event),
             Phase::Joining => self.joining(now, event),
             Phase::Waiting => self.waiting(now, event),
-            Phase::Fencing => self.fencing(now, event),
+            Phase::Preparing => self.preparing(now, event),
             Phase::Confirming => self.confirming(now, event),
             Phase::Starting => self.starting(now, event),
             Phase::Running => self.running(now, event),
@@ -154,7 +154,7 @@ impl Machine {
     pub(super) fn release(&mut self, now: Moment) -> Actions {
         self.phase = Phase::Releasing;
         self.cleared = now;
-        vec![Action::Release]
+        vec![Action::Release(self.verdict == Some(Verdict::Exited(0)))]
     }
 
     pub(super) fn withdraw(&mut self, verdict: Verdict) -> Actions {

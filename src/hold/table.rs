@@ -1,7 +1,7 @@
 //! The machine's table, sentence by sentence. Times are seconds after the first tick; the lease is 30 s, the grace 5 s:
 //! beat at 8.13, stop at 24.4, dead by 29.4.
 
-use super::event::{Action, Event, FIRST_ANSWER, Phase, Setup};
+use super::event::{Action, Event, FIRST_ANSWER, Phase, Readiness, Setup};
 use super::machine::{GUARD_PATIENCE, Machine};
 use crate::exit::Verdict;
 use crate::guard::terms::{Deadlines, Report};
@@ -25,7 +25,7 @@ fn setup() -> Setup {
         wait: Some(Duration::from_secs(60)),
         grace: GRACE,
         on_exit: OnExit::Kill,
-        gates: false,
+        prepares: false,
         seed: 7,
     }
 }
@@ -88,8 +88,8 @@ impl Play {
         Self::joining().step(0.1, Event::Contended(Ok(Place::Granted(Grant { confirm: true, ..grant(0.0) }))))
     }
 
-    fn fencing() -> Self {
-        let gated = Setup { gates: true, ..setup() };
+    fn preparing() -> Self {
+        let gated = Setup { prepares: true, ..setup() };
         Self::new(gated).step(0.0, Event::Tick).step(0.1, Event::Contended(Ok(Place::Granted(grant(0.0)))))
     }
 
@@ -208,32 +208,32 @@ fn a_grant_lost_before_the_start_is_no_lost_run() {
 
 #[test]
 fn gates_are_shown_the_token_before_the_command_starts() {
-    let play = Play::fencing();
-    assert!(play.has(&Action::Fence) && !play.has(&Action::Renew));
-    assert!(matches!(play.step(1.0, Event::Fenced(Ok(()))).said[..], [Action::Start(_)]));
+    let play = Play::preparing();
+    assert!(play.has(&Action::Prepare) && !play.has(&Action::Renew));
+    assert!(matches!(play.step(1.0, Event::Prepared(Ok(Readiness::Go))).said[..], [Action::Start(_)]));
 }
 
 #[test]
 fn gates_that_took_long_cost_a_renewal_before_the_command_starts() {
-    let play = Play::fencing().step(9.0, Event::Fenced(Ok(())));
+    let play = Play::preparing().step(9.0, Event::Prepared(Ok(Readiness::Go)));
     assert_eq!((play.said, play.machine.phase()), (vec![Action::Renew], Phase::Confirming));
 }
 
 #[test]
 fn a_gate_that_refuses_ends_the_run_before_the_command_starts() {
-    let play = Play::fencing().step(1.0, Event::Fenced(Err(Failure::Stale("stale".into()))));
+    let play = Play::preparing().step(1.0, Event::Prepared(Err(Failure::Stale("stale".into()))));
     assert_eq!(play.said, [Action::Withdraw]);
     assert_eq!(play.step(1.1, Event::Withdrawn(Ok(()))).verdict(), &Verdict::Refused("stale".into()));
 }
 
 #[test]
 fn gates_that_do_not_answer_by_the_lease_or_at_all_make_the_store_unavailable() {
-    assert_eq!(Play::fencing().machine.deadline(), at(24.4));
-    for event in [Event::Tick, Event::Fenced(Err(unavailable()))] {
-        let play = Play::fencing().step(24.4, event).step(24.5, Event::Withdrawn(Ok(())));
+    assert_eq!(Play::preparing().machine.deadline(), at(24.4));
+    for event in [Event::Tick, Event::Prepared(Err(unavailable()))] {
+        let play = Play::preparing().step(24.4, event).step(24.5, Event::Withdrawn(Ok(())));
         assert!(matches!(play.verdict(), Verdict::Unavailable(_)));
     }
-    let play = Play::fencing().step(2.0, Event::Interrupted(Interruption::Lost("gone".into())));
+    let play = Play::preparing().step(2.0, Event::Interrupted(Interruption::Lost("gone".into())));
     assert!(matches!(play.step(2.1, Event::Withdrawn(Ok(()))).verdict(), Verdict::Unavailable(_)));
 }
 
@@ -325,7 +325,7 @@ fn a_grant_that_comes_after_the_wait_has_ended_is_given_back() {
 
 #[test]
 fn a_signal_while_waiting_leaves_the_queue_and_is_died_of() {
-    for play in [Play::joining(), Play::waiting(), Play::fencing(), Play::confirming()] {
+    for play in [Play::joining(), Play::waiting(), Play::preparing(), Play::confirming()] {
         let play = play.step(0.5, Event::Signal(2));
         assert_eq!(play.said, [Action::Withdraw]);
         assert_eq!(play.step(0.6, Event::Withdrawn(Err(unavailable()))).verdict(), &Verdict::Interrupted(2));
@@ -439,7 +439,7 @@ fn an_evicted_run_gets_its_grace_and_is_lost() {
     let play = Play::stopping();
     assert!(play.has(&Action::Stop));
     let play = play.step(3.0, Event::Guard(Report::Clear));
-    assert_eq!(play.said, [Action::Release]);
+    assert!(matches!(play.said[..], [Action::Release(_)]));
     assert!(matches!(play.step(3.1, Event::Released(Ok(Released::Ours))).verdict(), Verdict::Lost(_)));
 }
 
@@ -449,7 +449,7 @@ fn the_lock_is_released_only_when_nothing_is_left() {
     assert!(play.said.is_empty(), "the command ended, its tree may live");
     let play = play.step(1.1, Event::Guard(Report::Lingering(vec!["sleep (12)".into()])));
     assert_eq!(play.said, [Action::Tell(Notice::Ending(vec!["sleep (12)".into()]))]);
-    assert_eq!(play.step(1.2, Event::Guard(Report::Clear)).said, [Action::Release]);
+    assert_eq!(play.step(1.2, Event::Guard(Report::Clear)).said, [Action::Release(true)]);
 }
 
 #[test]
@@ -527,14 +527,14 @@ fn the_guards_death_is_a_lost_run_and_its_tree_is_taken_over() {
         let play = play.step(3.0, Event::Guard(Report::Gone));
         assert!(play.has(&Action::TakeOver));
         let play = play.step(3.1, Event::TakenOver(vec![]));
-        assert_eq!(play.said, [Action::Release]);
+        assert!(matches!(play.said[..], [Action::Release(_)]));
         assert!(matches!(play.step(3.2, Event::Released(Ok(Released::Ours))).verdict(), Verdict::Lost(_)));
     }
 }
 
 #[test]
 fn the_guards_death_before_the_start_is_fenceds_own_failure() {
-    for play in [Play::joining(), Play::waiting(), Play::fencing(), Play::confirming()] {
+    for play in [Play::joining(), Play::waiting(), Play::preparing(), Play::confirming()] {
         let play = play.step(0.5, Event::Guard(Report::Gone)).step(0.6, Event::Withdrawn(Ok(())));
         assert!(matches!(play.verdict(), Verdict::Error(_)));
     }
@@ -562,7 +562,7 @@ fn what_cannot_be_killed_is_named_and_the_lock_is_not_released() {
         let play = play.step(3.0, Event::Guard(Report::Unkillable(vec!["sudo (12)".into()])));
         assert!(play.has(&Action::Tell(Notice::Unkillable(vec!["sudo (12)".into()]))));
         assert!(matches!(play.verdict(), Verdict::Lost(_)));
-        assert!(!play.has(&Action::Release));
+        assert!(!play.said.iter().any(|action| matches!(action, Action::Release(_))));
     }
 }
 
@@ -589,7 +589,7 @@ fn all_events() -> Vec<Event> {
         events.push(Event::Contended(Err(failure.clone())));
         events.push(Event::Granted(Err(failure.clone())));
         events.push(Event::Renewed(Err(failure.clone())));
-        events.push(Event::Fenced(Err(failure.clone())));
+        events.push(Event::Prepared(Err(failure.clone())));
         events.push(Event::Released(Err(failure.clone())));
         events.push(Event::Withdrawn(Err(failure)));
     }
@@ -600,8 +600,8 @@ fn all_events() -> Vec<Event> {
     events.push(Event::Released(Ok(Released::Ours)));
     events.push(Event::Released(Ok(Released::NotOurs(String::new()))));
     events.push(Event::Withdrawn(Ok(())));
-    events.push(Event::Fenced(Ok(())));
-    events.push(Event::Fenced(Err(Failure::Stale(String::new()))));
+    events.push(Event::Prepared(Ok(Readiness::Go)));
+    events.push(Event::Prepared(Err(Failure::Stale(String::new()))));
     events.push(Event::Interrupted(Interruption::Lost(String::new())));
     events.push(Event::Interrupted(Interruption::Evicted(String::new())));
     for report in [
@@ -624,7 +624,7 @@ fn all_events() -> Vec<Event> {
 #[test]
 fn every_pair_of_phase_and_event_leads_only_where_the_diagram_says() {
     use Phase::{
-        Clearing, Confirming, Delayed, Done, Fencing, Joining, Killing, Releasing, Running, Starting, Stopping,
+        Clearing, Confirming, Delayed, Done, Joining, Killing, Preparing, Releasing, Running, Starting, Stopping,
         Waiting, Withdrawing,
     };
     type Row = (fn() -> Play, Phase, &'static [Phase]);
@@ -632,7 +632,7 @@ fn every_pair_of_phase_and_event_leads_only_where_the_diagram_says() {
         (|| Play::new(Setup { delay: Duration::from_secs(9), ..setup() }), Delayed, &[Joining, Done]),
         (Play::joining, Joining, &[Waiting, Confirming, Starting, Withdrawing]),
         (Play::waiting, Waiting, &[Joining, Confirming, Starting, Withdrawing]),
-        (Play::fencing, Fencing, &[Starting, Confirming, Withdrawing]),
+        (Play::preparing, Preparing, &[Starting, Confirming, Withdrawing]),
         (Play::confirming, Confirming, &[Starting, Withdrawing]),
         (Play::starting, Starting, &[Running, Clearing, Stopping, Killing, Withdrawing, Done, Releasing]),
         (Play::running, Running, &[Clearing, Stopping, Killing, Done, Releasing]),

@@ -1,7 +1,7 @@
 //! A random walk of the machine against an independent model of the store, the guard and the command. The model keeps
 //! its own account of when the store may grant the lock to somebody else, and never looks at the machine's.
 
-use super::event::{Action, Event, Setup};
+use super::event::{Action, Event, Readiness, Setup};
 use super::machine::Machine;
 use crate::exit::Verdict;
 use crate::guard::terms::{Deadlines, Report};
@@ -130,11 +130,12 @@ impl World {
         match action {
             Action::Contend => self.contend(),
             Action::Renew => self.renew(),
-            Action::Fence => {
-                let answer = if self.random.u8(0..20) == 0 { Err(Failure::Stale("stale".into())) } else { Ok(()) };
-                self.call = Some((self.now + self.millis(9_000), Event::Fenced(answer)));
+            Action::Prepare => {
+                let answer =
+                    if self.random.u8(0..20) == 0 { Err(Failure::Stale("stale".into())) } else { Ok(Readiness::Go) };
+                self.call = Some((self.now + self.millis(9_000), Event::Prepared(answer)));
             }
-            Action::Release => self.release(),
+            Action::Release(_) => self.release(),
             Action::Withdraw => {
                 assert!(!self.alive, "withdrawn while the tree lives");
                 self.call = Some((self.now + self.millis(900), Event::Withdrawn(Ok(()))));
@@ -228,7 +229,7 @@ fn walk(seed: u64) -> (World, Verdict) {
         wait: Some(Duration::from_secs(20)),
         grace: GRACE,
         on_exit: OnExit::Kill,
-        gates: seed % 2 == 1,
+        prepares: seed % 2 == 1,
         seed,
     };
     let mut machine = Machine::new(setup, world.now);

@@ -5,6 +5,7 @@ mod access;
 pub mod gate;
 mod given;
 pub mod look;
+pub mod once;
 mod url;
 mod values;
 
@@ -90,6 +91,8 @@ pub struct Run {
     pub on_exit: OnExit,
     /// The longest random delay before asking.
     pub jitter: Duration,
+    /// Whether the run is to succeed once only.
+    pub once: Option<once::Once>,
     /// What is shown the token before the command starts.
     pub gates: Vec<gate::GateName>,
     /// Where the status line goes, if anywhere.
@@ -118,6 +121,7 @@ impl cli::Run {
 /// One clause that names the flag or variable to mend.
 pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
     let status = typed.status();
+    let once = once::once(&typed, jiff::Timestamp::now())?;
     let lock = LockName::parse(&typed.lock).map_err(|why| format!("--lock: {why}"))?;
     let Chosen { store, unconfigured, access } = access::choose(typed.store, environment)?;
     let ttl = pick("--ttl", typed.ttl, "FENCED_TTL", environment)?.map_or(Ok(DEFAULT_TTL), |g| g.as_a(positive))?;
@@ -152,6 +156,7 @@ pub fn run(typed: cli::Run, environment: Environment) -> Result<Run, String> {
         stop_signal: signal.map_or(Ok(Signal::SIGTERM as i32), |g| g.as_a(stop_signal))?,
         on_exit: on_exit.map_or(Ok(OnExit::Kill), |g| g.as_a(background))?,
         jitter: jitter.map_or(Ok(Duration::ZERO), |g| g.as_a(duration))?,
+        once,
         gates,
         status,
         note: typed.note,
@@ -186,6 +191,7 @@ pub fn inside(typed: cli::GateFile, environment: Environment) -> Result<(Run, ga
         stop_signal: signal.map_or(Ok(Signal::SIGTERM as i32), |g| g.as_a(stop_signal))?,
         on_exit: OnExit::Kill,
         jitter: Duration::ZERO,
+        once: None,
         gates: Vec::new(),
         status: None,
         note: None,
@@ -228,7 +234,7 @@ mod tests {
         let typed = cli::Cli::try_parse_from(words).map_err(|error| cli::one_line(&error))?;
         let cli::Command::Run(typed) = typed.command else { panic!("not a run") };
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value));
-        run(typed, &find)
+        run(*typed, &find)
     }
 
     fn etcd(words: &[&str]) -> Result<Run, String> {

@@ -10,6 +10,7 @@ use crate::token::{Lineage, Token};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// Why a store did not do what it was asked, named for what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,16 @@ pub enum Failure {
     Refused(String),
     /// A gate does not accept the token: a later one was there, or what it remembers cannot be trusted.
     Stale(String),
+}
+
+impl Failure {
+    /// The clause for people.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Lost(why) | Self::Unavailable(why) | Self::Refused(why) | Self::Stale(why) => why,
+        }
+    }
 }
 
 impl From<Unusable> for Failure {
@@ -37,6 +48,8 @@ pub enum Place {
     Granted(Grant),
     /// Somebody is; `granted` tells when that changes.
     Waiting,
+    /// There is nothing to contend for: the key of [`Once`] is recorded already.
+    Done,
 }
 
 /// The lock is ours.
@@ -72,11 +85,22 @@ pub enum Remark {
     Detail(String),
 }
 
+/// A key that is recorded when a run has been done, so that it is not done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Once {
+    /// The key, which belongs to the lock.
+    pub key: LockName,
+    /// How long it is remembered.
+    pub keep: Duration,
+}
+
 /// What a release found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Released {
     /// The lock was ours until now (or an earlier, unanswered try of ours released it).
     Ours,
+    /// The lock was ours until now, but the key of [`Once`] could not be recorded.
+    Unrecorded(String),
     /// The lock was not ours any more.
     NotOurs(String),
 }
@@ -159,12 +183,24 @@ pub trait Store {
     /// Beside all else: resolves when there is something to remark, each remark once.
     async fn remark(&self) -> Remark;
 
+    /// While the lock is held: whether the key of [`Once`] is recorded. False where there is none.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    async fn recall(&self) -> Result<bool, Failure>;
+
+    /// While the lock is held, and only if it still is: records the key of [`Once`], if there is one.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    async fn record(&self) -> Result<(), Failure>;
+
     /// Gives the lock back, only if it is still ours; idempotent, bounded in time. Call it when nothing of the command
-    /// is left.
+    /// is left. `done` records the key of [`Once`] in the same step.
     ///
     /// # Errors
     /// `Unavailable` when the store did not answer: the lock ends with its lease.
-    async fn release(&self) -> Result<Released, Failure>;
+    async fn release(&self, done: bool) -> Result<Released, Failure>;
 
     /// Leaves the queue, or gives back a grant that was not used, leaving nothing behind; bounded in time.
     ///

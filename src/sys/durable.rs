@@ -50,15 +50,25 @@ fn share(directory: impl AsFd, file: &File) -> io::Result<()> {
 /// # Errors
 /// `EEXIST` when there is such a file, `ENOENT` when somebody removed the temporary one; otherwise as the calls.
 pub fn publish(directory: impl AsFd, temporary: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+    place(directory, temporary, name, bytes, RenameFlags::RENAME_NOREPLACE)
+}
+
+/// As [`publish`], in the place of what has the name, and with the directory flushed.
+///
+/// # Errors
+/// As the calls.
+pub fn replace(directory: impl AsFd, temporary: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+    place(&directory, temporary, name, bytes, RenameFlags::empty())?;
+    flush_directory(directory)
+}
+
+fn place(directory: impl AsFd, temporary: &str, name: &str, bytes: &[u8], how: RenameFlags) -> io::Result<()> {
     fits(bytes)?;
     let mut file = create(&directory, temporary)?;
     let done = ofd::lock(&file, Kind::Write, IN_USE)
         .and_then(|()| file.write_all(bytes))
         .and_then(|()| file.sync_all())
-        .and_then(|()| {
-            let flags = RenameFlags::RENAME_NOREPLACE;
-            renameat2(&directory, temporary, &directory, name, flags).map_err(io::Error::from)
-        });
+        .and_then(|()| renameat2(&directory, temporary, &directory, name, how).map_err(io::Error::from));
     if done.is_err() {
         remove(directory, temporary);
     }

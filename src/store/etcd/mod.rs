@@ -2,6 +2,7 @@
 
 mod enqueue;
 mod keys;
+mod once;
 mod release;
 mod remark;
 mod renew;

@@ -7,7 +7,7 @@ use crate::etcd::members::Limits;
 use crate::store::contract::{Failure, Released};
 use crate::sys::clock;
 use crate::timing::Moment;
-use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp, TxnOpResponse};
+use etcd_client::{Client, Txn, TxnOp, TxnOpResponse};
 use std::time::Duration;
 
 /// How long a release may take to be answered: longer than an election.
@@ -20,7 +20,7 @@ const SILENT: Duration = Duration::from_secs(1);
 impl EtcdStore {
     /// See [`Store::release`](crate::store::contract::Store::release). The transaction decides; the lease is ended only
     /// after its answer: when both are sent at once the lease may end first, and a clean end looks like a loss.
-    pub(super) async fn give_back(&self) -> Result<Released, Failure> {
+    pub(super) async fn give_back(&self, done: bool) -> Result<Released, Failure> {
         if self.standing.get().released {
             self.revoke().await.ok();
             return Ok(Released::Ours);
@@ -29,15 +29,24 @@ impl EtcdStore {
             return Ok(Released::NotOurs("the lock was not held".into()));
         }
         let limits = self.patience(RELEASE);
-        let answer = self.members.insist(limits, async |client| Box::pin(self.delete_ours(client)).await).await;
-        match answer {
+        let (record, unrecorded) = match if done { self.prepare_record().await } else { Ok(None) } {
+            Ok(record) => (record, None),
+            Err(trouble) => (None, Some(trouble.why().to_owned())),
+        };
+        let delete = async |client| Box::pin(self.delete_ours(client, record.clone())).await;
+        let answer = self.members.insist(limits, delete).await;
+        match &answer {
             Ok(Released::Ours) => self.note(|s| s.released = true),
+            Ok(_) => self.drop_record().await,
             // Who did not answer this will not answer the next question either.
-            Err(trouble @ Trouble::Unavailable { .. }) => return Err(failure(&trouble)),
-            _ => {}
+            Err(trouble @ Trouble::Unavailable { .. }) => return Err(failure(trouble)),
+            Err(_) => {}
         }
         self.revoke().await.ok();
-        answer.map_err(|trouble| failure(&trouble))
+        match (answer, unrecorded) {
+            (Ok(Released::Ours), Some(why)) => Ok(Released::Unrecorded(why)),
+            (answer, _) => answer.map_err(|trouble| failure(&trouble)),
+        }
     }
 
     /// `all` for a store that answers, [`SILENT`] for one that does not.
@@ -46,18 +55,16 @@ impl EtcdStore {
         Limits { each: (all / 2).min(self.round().each), all }
     }
 
-    async fn delete_ours(&self, mut client: Client) -> Result<Released, Trouble> {
+    /// With what is to be recorded, if anything is.
+    async fn delete_ours(&self, mut client: Client, record: Option<TxnOp>) -> Result<Released, Trouble> {
         let standing = self.standing.get();
         if standing.released {
             return self.end_lease(client).await;
         }
         let own = self.own();
-        let ours = [
-            Compare::create_revision(own.as_str(), CompareOp::Equal, standing.revision),
-            Compare::lease(own.as_str(), CompareOp::Equal, standing.lease),
-        ];
         let delete = TxnOp::delete(own.as_str(), None);
-        let txn = Txn::new().when(ours).and_then([delete]).or_else([TxnOp::get(own, None)]);
+        let done: Vec<_> = [delete].into_iter().chain(record).collect();
+        let txn = Txn::new().when(self.ours()).and_then(done).or_else([TxnOp::get(own, None)]);
         // From here on the request may be on its way, also when the caller drops us.
         let first = standing.releasing.unwrap_or_else(clock::now);
         self.note(|s| s.releasing = Some(first));

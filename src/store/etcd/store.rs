@@ -6,7 +6,7 @@ use crate::etcd::credentials::Credentials;
 use crate::etcd::failure::Trouble;
 use crate::etcd::members::{Limits, Members};
 use crate::name::LockName;
-use crate::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Remark, Store};
+use crate::store::contract::{Contender, Failure, Grant, Interruption, Once, Place, Queue, Released, Remark, Store};
 use crate::sys::clock;
 use crate::timing::{Lease, Moment, Window};
 use crate::token::Token;
@@ -42,6 +42,8 @@ pub struct Contention {
     pub grace: Duration,
     /// Whether to ask the store for more than the lock needs: remarks on its version.
     pub curious: bool,
+    /// What is recorded when the run has been done.
+    pub once: Option<Once>,
 }
 
 /// One contention for one lock on an etcd cluster. Made without any I/O; needs a tokio runtime with timers.
@@ -53,8 +55,8 @@ pub struct EtcdStore {
     /// What was remarked already.
     pub(super) remarked: Cell<Remarked>,
     url: String,
-    prefix: String,
-    lock: LockName,
+    pub(super) prefix: String,
+    pub(super) lock: LockName,
     pub(super) standing: Cell<Standing>,
     /// The key that stood before ours when we last looked.
     pub(super) before: RefCell<Option<Vec<u8>>>,
@@ -83,6 +85,8 @@ pub(super) struct Standing {
     pub releasing: Option<Moment>,
     /// The lock was given back.
     pub released: bool,
+    /// The lease that a key of `--once` is kept by, of our own choosing; 0 before there is one.
+    pub keeping: i64,
 }
 
 impl EtcdStore {
@@ -182,6 +186,9 @@ impl Store for EtcdStore {
     }
 
     async fn contend(&self) -> Result<Place, Failure> {
+        if self.standing.get().asked.is_none() && self.is_recorded().await? {
+            return Ok(Place::Done);
+        }
         self.join().await
     }
 
@@ -201,8 +208,16 @@ impl Store for EtcdStore {
         self.next_remark().await
     }
 
-    async fn release(&self) -> Result<Released, Failure> {
-        self.give_back().await
+    async fn recall(&self) -> Result<bool, Failure> {
+        self.is_recorded().await
+    }
+
+    async fn record(&self) -> Result<(), Failure> {
+        self.record_now().await
+    }
+
+    async fn release(&self, done: bool) -> Result<Released, Failure> {
+        self.give_back(done).await
     }
 
     async fn withdraw(&self) -> Result<(), Failure> {

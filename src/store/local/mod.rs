@@ -7,6 +7,7 @@
 mod file;
 mod info;
 mod names;
+mod once;
 mod place;
 mod queue;
 mod record;

@@ -33,6 +33,11 @@ impl Names {
         format!("{}.lock", self.word)
     }
 
+    /// The keys of `--once` that are recorded.
+    pub fn once(&self) -> String {
+        format!("{}.once", self.word)
+    }
+
     /// What contender `number` tells about itself.
     pub fn info(&self, number: i64) -> String {
         format!("{}.{number}.info", self.word)

@@ -2,12 +2,14 @@
 
 use super::file::LockFile;
 use super::info;
+use super::names::Names;
+use super::once;
 use super::place;
 use super::queue::{Entry, Word};
 use super::record::hex;
 use super::waiter::Waiter;
 use crate::name::LockName;
-use crate::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Remark, Store};
+use crate::store::contract::{Contender, Failure, Grant, Interruption, Once, Place, Queue, Released, Remark, Store};
 use crate::sys::clock;
 use crate::sys::directory::Directory;
 use crate::sys::watch::Watch;
@@ -31,6 +33,7 @@ pub struct Local {
     overlay: bool,
     lock: LockName,
     contender: Contender,
+    once: Option<Once>,
     wait: Option<Duration>,
     wait_until: OnceCell<Moment>,
     waiter: RefCell<Option<Waiter>>,
@@ -55,6 +58,7 @@ impl Local {
             overlay,
             lock,
             contender,
+            once: None,
             wait,
             wait_until: OnceCell::new(),
             waiter: RefCell::default(),
@@ -63,6 +67,18 @@ impl Local {
             watch: OnceCell::new(),
             blind: Cell::new(false),
         })
+    }
+
+    /// The same, with what is recorded when the run has been done.
+    #[must_use]
+    pub fn with_once(mut self, once: Option<Once>) -> Self {
+        self.once = once;
+        self
+    }
+
+    fn is_recorded(&self) -> Result<bool, Failure> {
+        let Some(once) = &self.once else { return Ok(false) };
+        once::is_recorded(&place::open(&self.directory)?, &Names::of(&self.lock).once(), once)
     }
 
     /// Whether the directory is on an overlay file system: its locks are then those of this container only.
@@ -112,11 +128,16 @@ impl Local {
     }
 
     /// Gives back what is held, and remembers what was found.
-    fn give_back(&self, entry: &Entry) -> Result<Released, Failure> {
+    /// With `done`, what was done is on disk before anybody else can have the lock.
+    fn give_back(&self, entry: &Entry, done: bool) -> Result<Released, Failure> {
         let ours = entry.file.in_place();
+        let once = self.once.as_ref().filter(|_| done && ours == Ok(true));
+        let recorded = once.map_or(Ok(()), |once| once::record(&entry.file, once));
         entry.leave()?;
         let released = match ours {
-            Ok(true) => Released::Ours,
+            Ok(true) => {
+                recorded.map_or_else(|failure| Released::Unrecorded(failure.why().to_owned()), |()| Released::Ours)
+            }
             Ok(false) => Released::NotOurs(Self::gone(entry)),
             Err(why) => {
                 Released::NotOurs(format!("the lock file {} cannot be seen: {why:?}", entry.file.path().display()))
@@ -145,6 +166,9 @@ impl Store for Local {
     }
 
     async fn contend(&self) -> Result<Place, Failure> {
+        if self.waiter.borrow().is_none() && self.held.get().is_none() && self.is_recorded()? {
+            return Ok(Place::Done);
+        }
         if let Some((entry, grant)) = self.held.get() {
             let released = self.released.borrow().is_some();
             let spent = || entry.file.refused("this contender has given its lock back");
@@ -211,19 +235,32 @@ impl Store for Local {
         }
     }
 
-    async fn release(&self) -> Result<Released, Failure> {
+    async fn recall(&self) -> Result<bool, Failure> {
+        self.is_recorded()
+    }
+
+    async fn record(&self) -> Result<(), Failure> {
+        match (self.holding(), &self.once) {
+            (_, None) => Ok(()),
+            (Some((entry, _)), Some(once)) if entry.file.in_place()? => once::record(&entry.file, once),
+            (Some((entry, _)), _) => Err(Failure::Lost(Self::gone(entry))),
+            (None, _) => Err(Failure::Lost("the lock is not held".into())),
+        }
+    }
+
+    async fn release(&self, done: bool) -> Result<Released, Failure> {
         if let Some(released) = self.released.borrow().clone() {
             return Ok(released);
         }
         match self.held.get() {
-            Some((entry, _)) => self.give_back(entry),
+            Some((entry, _)) => self.give_back(entry, done),
             None => self.withdraw().await.map(|()| Released::NotOurs("the lock was never granted".into())),
         }
     }
 
     async fn withdraw(&self) -> Result<(), Failure> {
         if let Some((entry, _)) = self.holding() {
-            self.give_back(entry)?;
+            self.give_back(entry, false)?;
         }
         self.waiter.take().map_or(Ok(()), Waiter::withdraw)
     }

@@ -34,7 +34,7 @@ fn other_process() {
         match what.as_str() {
             "stopped" => raise(Signal::SIGSTOP).unwrap(),
             "withdrawn" => local.withdraw().await.unwrap(),
-            "used" => assert_eq!(local.release().await, Ok(Released::Ours)),
+            "used" => assert_eq!(local.release(false).await, Ok(Released::Ours)),
             "forever" => drop(local.granted().await),
             _ => {}
         }
@@ -66,7 +66,7 @@ fn a_waiter_that_is_stopped_past_its_deadline_is_killed_and_those_behind_it_get_
         said(&mut stopped, "waiting");
         let behind = directory.contender();
         queued(&behind).await;
-        holder.release().await.unwrap();
+        holder.release(false).await.unwrap();
         behind.granted().await.unwrap();
         assert_eq!(stopped.wait().unwrap().signal(), Some(9));
     });

@@ -18,7 +18,7 @@ fn waiters_are_served_in_the_order_in_which_they_came() {
         let mut holder = &holder;
         for (at, next) in waiters.iter().enumerate() {
             assert!(at > 2 || still_waits(next).await);
-            assert_eq!(holder.release().await, Ok(Released::Ours));
+            assert_eq!(holder.release(false).await, Ok(Released::Ours));
             let grant = next.granted().await.unwrap();
             assert_eq!(grant.token.get(), last.token.get() + 1);
             assert_eq!(grant.lineage, last.lineage);
@@ -37,7 +37,7 @@ fn tokens_increase_over_releases_and_deaths() {
             assert_eq!(grant.token.get(), expected);
             assert_eq!((grant.lease, grant.confirm, grant.key), (None, false, None));
             if expected % 2 == 0 {
-                contender.release().await.unwrap();
+                contender.release(false).await.unwrap();
             }
         }
     });
@@ -58,7 +58,7 @@ fn a_copy_of_the_descriptor_keeps_the_lock_and_a_release_ends_it_everywhere() {
         let grant = next.granted().await.unwrap();
 
         let copy = next.descriptor().unwrap().try_clone_to_owned().unwrap();
-        next.release().await.unwrap();
+        next.release(false).await.unwrap();
         assert_eq!(taken(&directory.contender()).await.token.get(), grant.token.get() + 1);
         drop(copy);
     });
@@ -109,10 +109,10 @@ fn a_free_predecessor_is_no_proof() {
         assert_eq!(last.contend().await, Ok(Place::Waiting));
         assert!(still_waits(&last).await);
 
-        holder.release().await.unwrap();
+        holder.release(false).await.unwrap();
         assert_eq!(behind.granted().await.unwrap().token.get(), 3);
         assert!(still_waits(&last).await);
-        behind.release().await.unwrap();
+        behind.release(false).await.unwrap();
         assert_eq!(last.granted().await.unwrap().token.get(), 5);
     });
 }
@@ -134,7 +134,7 @@ fn deaths_in_the_middle_of_the_queue_cost_nothing() {
             drop(middle.remove(at));
         }
         assert!(still_waits(&last).await);
-        holder.release().await.unwrap();
+        holder.release(false).await.unwrap();
         assert_eq!(last.granted().await.unwrap().token.get(), 12);
     });
 }
@@ -159,7 +159,7 @@ fn a_contender_that_is_dropped_and_asked_again_has_one_place_and_one_thread() {
         let stranger = directory.stranger();
         assert_eq!(ofd::conflict(&stranger, Kind::Read, place(2)).unwrap(), Some(place(2)));
         assert_eq!(ofd::conflict(&stranger, Kind::Read, Span::from(FIRST + 3)).unwrap(), None);
-        holder.release().await.unwrap();
+        holder.release(false).await.unwrap();
         let grant = waiter.granted().await.unwrap();
         assert_eq!(grant.token.get(), 2);
         assert_eq!(waiter.granted().await, Ok(grant.clone()));
@@ -187,7 +187,7 @@ fn there_is_one_thread_while_waiting_and_none_while_the_lock_is_held() {
             queued(&waiter).await;
         }
         assert_eq!(threads(), 1);
-        holder.release().await.unwrap();
+        holder.release(false).await.unwrap();
         waiter.granted().await.unwrap();
         assert_eq!(threads(), 0);
     });
@@ -213,7 +213,7 @@ fn many_threads_never_overlap_and_their_tokens_increase() {
                         tokio::task::yield_now().await;
                         assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
                         if (worker + round) % 3 != 0 {
-                            assert_eq!(local.release().await, Ok(Released::Ours));
+                            assert_eq!(local.release(false).await, Ok(Released::Ours));
                         }
                     }
                 });

@@ -22,7 +22,7 @@ fn a_withdrawn_waiter_leaves_no_byte_and_no_file() {
         assert_eq!(ofd::conflict(directory.stranger(), Kind::Read, Span::from(FIRST + 2)).unwrap(), None);
         assert!(matches!(waiter.granted().await, Err(Failure::Lost(_))));
 
-        holder.release().await.unwrap();
+        holder.release(false).await.unwrap();
         assert_eq!(taken(&directory.contender()).await.token.get(), 3);
     });
 }
@@ -68,7 +68,7 @@ fn a_withdrawal_at_any_moment_leaves_the_lock_free() {
             // The thread may be about to give back what it has just taken.
             next.contend().await.unwrap();
             next.granted().await.unwrap();
-            next.release().await.unwrap();
+            next.release(false).await.unwrap();
         }
         until("the last thread's end", || directory.files() == ["a.lock"]).await;
     });
@@ -91,12 +91,12 @@ fn a_release_can_be_repeated_and_needs_a_grant() {
     run(async {
         let directory = Room::new();
         let local = directory.contender();
-        assert!(matches!(local.release().await, Ok(Released::NotOurs(_))));
+        assert!(matches!(local.release(false).await, Ok(Released::NotOurs(_))));
         taken(&local).await;
-        assert_eq!(local.release().await, Ok(Released::Ours));
+        assert_eq!(local.release(false).await, Ok(Released::Ours));
         let next = directory.contender();
         taken(&next).await;
-        assert_eq!(local.release().await, Ok(Released::Ours));
+        assert_eq!(local.release(false).await, Ok(Released::Ours));
         queued(&directory.contender()).await;
         assert!(matches!(local.renew().await, Err(Failure::Lost(_))));
     });
@@ -125,7 +125,7 @@ fn a_holder_hears_at_once_that_its_file_is_gone() {
             assert!(matches!(heard, Interruption::Lost(_)));
             assert!(matches!(holder.interrupted().await, Interruption::Lost(_)));
             assert!(matches!(holder.renew().await, Err(Failure::Lost(_))));
-            assert!(matches!(holder.release().await, Ok(Released::NotOurs(_))));
+            assert!(matches!(holder.release(false).await, Ok(Released::NotOurs(_))));
         });
     }
 }
@@ -160,10 +160,10 @@ fn a_lock_whose_file_was_removed_starts_a_new_lineage() {
         assert_ne!(old.lineage, new.lineage);
         assert_eq!(new.token.get(), 1);
 
-        holder.release().await.unwrap();
+        holder.release(false).await.unwrap();
         assert!(matches!(waiter.granted().await, Err(Failure::Lost(_))));
         queued(&waiter).await;
-        other.release().await.unwrap();
+        other.release(false).await.unwrap();
         let grant = waiter.granted().await.unwrap();
         assert_eq!((grant.token.get(), grant.lineage), (2, new.lineage));
     });
