@@ -17,7 +17,7 @@ bashdir  := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zshdir   := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fishdir  := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: build demo test lint bench generate install uninstall setup setup-test clean
+.PHONY: build demo test lint bench lab generate install uninstall setup setup-test clean
 
 build: $(BINARY)
 
@@ -54,6 +54,11 @@ bench: $(BINARY) setup-test
 	$(CARGO) build --release --locked --example bench-floor
 	@python3 -B benches --fenced $(BINARY) --floor $(TARGET)/release/examples/bench-floor --etcd $(SERVERS)/3.4 \
 	    --rest $(REST) --waiters $(WAITERS)
+
+# No lock, a Redis lock, etcdctl lock and fenced beside each other, into RELIABILITY.md; the logs stay in target/lab.
+lab: $(BINARY) setup-test
+	@scripts/setup-lab.sh $(SERVERS)
+	@python3 -B scripts/lab $(BINARY) $(SERVERS) $(CURDIR)/target/lab RELIABILITY.md $(ROWS)
 
 # man/ and completions/, from the definition of the command line.
 generate: setup
