@@ -1,4 +1,4 @@
-"""Two workers under no lock, a Redis lock, etcd's own and fenced: how often both are inside, and what the resource sees.
+"""Two workers under no lock, a Redis lock, etcd's own and fenced: how often both are inside, what the resource sees.
 
 Starts its own Redis and etcd, and leaves the logs of every row in LOGS, one line a section and one line a write.
 usage: python3 scripts/lab FENCED SERVERS LOGS RELIABILITY.md [ROW...]

@@ -1,6 +1,6 @@
-"""One critical section, run as the command under a lock: it says when it is in, works in slices, and says when it is out.
+"""One critical section, run as the command under a lock: it says when it is in, works, and says when it is out.
 
-Each slice writes the resource. Where the lock is Redis's, the section takes and gives it back itself, as such programs do.
+The work is done in slices, each of which writes the resource. Redis's lock is taken and given back by the section itself.
 usage: section.py KEY=VALUE...
 """
 

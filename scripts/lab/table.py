@@ -21,22 +21,22 @@ TEXT = """## The lab
 Two workers enter {full} critical sections each ({short} where the ttl is 2 s), {work} ms of work. A *conflict* is a
 section that starts while another is inside: from right after its grant until it is through, or its process is gone.
 
-- **A** no lock. **B** a correct lock. **C** a ttl shorter than the work. **D** a pause longer than the ttl. **E** the same,
-  and the resource refuses a token lower than it has seen; one write of each stopped section is on its way during the
-  pause and arrives at its end. The published lab, with a Redis lock, counted A 41/80, B 0/80, C 79/80, D 31/80, and in E
-  15 writes refused.
+- **A** no lock. **B** a correct lock. **C** a ttl shorter than the work. **D** a pause longer than the ttl. **E** the
+  same, and the resource refuses a token lower than it has seen; one write of each stopped section is on its way during
+  the pause and arrives at its end. The published lab, with a Redis lock, counted A 41/80, B 0/80, C 79/80, D 31/80, and
+  in E 15 writes refused.
 - *stopped*: what gets SIGSTOP at the start of every fifth section (every second one where the ttl is 2 s), and SIGCONT
   after the pause; fenced wakes a guard that is stopped. These sections work longer where the command itself is not
   stopped. *all*: lock program, guard and command, from the outside in, and continued with the command first. *frozen*:
   the same by the freezer{freezer}.
 - *ended*: sections that were killed before they were through. They are not repeated.
-- *stale*: sections of which a write was accepted after a later section had written (each writes every 10 ms, and at once
-  after the pause). *refused*: sections of which the resource refused a write.
+- *stale*: sections of which a write was accepted after a later section had written (each writes every 10 ms, and at
+  once after the pause). *refused*: sections of which the resource refused a write.
 - *stall*: by how much the lab itself was late at most, in a slice of work that nothing was to stop, or with a pause.
   Where it comes near the 500 ms by which fenced is early, the row says as much about the machine as about the lock.
 - Redis: SET NX PX and a script that compares before it deletes; *counted*: with a counter in the script that sets the
-  key, as token. `etcdctl lock`: the token is the `create_revision` of its key, looked up by the section. fenced on etcd at
-  a ttl of 2 s has a grace of 300 ms. *gate off* is a control: the resource accepts everything, and it is seen.
+  key, as token. `etcdctl lock`: the token is the `create_revision` of its key, looked up by the section. fenced on etcd
+  has a grace of 300 ms. *gate off* is a control: the resource accepts everything, and it is seen.
 """
 FREEZERS = {
     None: ", which is not to be had here",

@@ -1,4 +1,4 @@
-"""What the logs say, by pure functions: conflicts, stale writes, refusals, the order of the tokens; and their own test."""
+"""What the logs say, by pure functions: conflicts, stale writes, refusals, the order of the tokens; with a self-test."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""A worker: one section after the other under one lock, with the pauses that its row asks for, and what became of each."""
+"""A worker: one section after the other under one lock, with the pauses that its row asks for; what became of each."""
 
 import os
 import select
