@@ -53,18 +53,18 @@ fn tokens_of_two_runs_increase_within_one_lineage_and_nothing_is_left_or_said() 
 fn a_command_that_runs_for_five_ttls_keeps_its_token_and_never_meets_a_rival() {
     let cluster = Cluster::single(Version::V37);
     let journal = Journal::new();
-    let command = r#"echo started; end=$(($(date +%s) + 10))
+    let command = r#"echo started; end=$(($(date +%s) + 20))
 while [ $(date +%s) -lt $end ]; do read up idle </proc/uptime; echo "$NAME beat $up" >>"$JOURNAL"; sleep 0.01; done"#;
-    let lease = ["--ttl", "2s", "--grace", "300ms"];
+    let lease = ["--ttl", "4s", "--grace", "300ms"];
     let first = journal.open(run(&cluster).args(lease), "first").script(command).spawn();
     first.prints("started");
     let token = holder(&cluster).create_revision();
     let second = journal.stubborn(run(&cluster).args(lease), "second").spawn();
-    let kept = throughout(Duration::from_secs(8), || {
+    let kept = throughout(Duration::from_secs(16), || {
         holder(&cluster).create_revision() == token && journal.times("second", "beat").is_empty()
     });
     assert!(kept, "{}", first.stderr());
-    assert_eq!(first.wait(SOON).exits(0).stderr, "");
+    assert_eq!(first.wait(2 * SOON).exits(0).stderr, "");
     journal.begins("second", SOON);
     assert!(journal.last("first") <= journal.first("second"));
     drop(second);
