@@ -17,19 +17,27 @@ pub fn new_mark() -> String {
 /// The processes whose environment at their last exec (or their parent's) had the mark; zombies have none any more.
 /// Two looks, since a process that forks and ends while the first one walks /proc can slip past it.
 pub fn marked(mark: &str) -> Vec<i32> {
-    let mut found = look_for(mark);
-    found.extend(look_for(mark));
+    marked_by(|found| found == mark)
+}
+
+/// The same for marks of which only the beginning is known.
+pub fn marked_by(is_wanted: impl Fn(&str) -> bool) -> Vec<i32> {
+    let mut found = look_for(&is_wanted);
+    found.extend(look_for(&is_wanted));
     found.sort_unstable();
     found.dedup();
     found.retain(|&pid| is_alive(pid));
     found
 }
 
-fn look_for(mark: &str) -> Vec<i32> {
-    let wanted = format!("{MARK}={mark}");
+fn look_for(is_wanted: impl Fn(&str) -> bool) -> Vec<i32> {
+    let prefix = format!("{MARK}=");
     let has_mark = |pid: &i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+        let mut marks = environment
+            .split(|&byte| byte == 0)
+            .filter_map(|variable| std::str::from_utf8(variable.strip_prefix(prefix.as_bytes())?).ok());
+        marks.any(&is_wanted)
     };
     all().into_iter().filter(has_mark).collect()
 }

@@ -3,9 +3,10 @@
 //! What is swallowed is gone: a connection that lost bytes in a direction never passes any in that direction again, as
 //! a stream with a hole would be something that no network does. Connections made later follow the mode of their time.
 
+use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub enum Mode {
     Hold,
     /// Bytes of each direction arrive this much later.
     Delay(Duration),
+    /// So many bytes a second pass in each direction.
+    Throttle(u32),
     /// Connections are closed, new ones as well.
     Refuse,
 }
@@ -39,6 +42,10 @@ struct Shared {
     mode: Mutex<Mode>,
     connections: Mutex<Vec<Arc<Connection>>>,
     over: AtomicBool,
+    /// How many pieces of replies have come from the server, and which of them is the first one that is swallowed on its
+    /// connection.
+    replies: AtomicUsize,
+    lost_reply: AtomicUsize,
 }
 
 struct Connection {
@@ -46,6 +53,8 @@ struct Connection {
     server: TcpStream,
     deaf_to_requests: AtomicBool,
     deaf_to_replies: AtomicBool,
+    /// It ends by a reset, which a shutdown would forestall.
+    resetting: AtomicBool,
 }
 
 impl Proxy {
@@ -57,6 +66,8 @@ impl Proxy {
             mode: Mutex::new(Mode::Pass),
             connections: Mutex::default(),
             over: AtomicBool::new(false),
+            replies: AtomicUsize::new(0),
+            lost_reply: AtomicUsize::new(usize::MAX),
         });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || accept(&listener, &accepting));
@@ -74,6 +85,33 @@ impl Proxy {
     pub fn drop_replies_of_open_connections(&self) {
         for connection in lock(&self.shared.connections).iter() {
             connection.deaf_to_replies.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Swallows the `nth` piece of a reply from now on, counted from 0 over all connections, and with it whatever comes
+    /// later on its connection.
+    pub fn lose_reply(&self, nth: usize) {
+        self.shared.lost_reply.store(self.replies() + nth, Ordering::SeqCst);
+    }
+
+    /// How many pieces of replies have come from the server.
+    pub fn replies(&self) -> usize {
+        self.shared.replies.load(Ordering::SeqCst)
+    }
+
+    /// Resets the connections that are open now: both ends see an error, not an end. New ones pass.
+    pub fn reset(&self) {
+        for connection in lock(&self.shared.connections).drain(..) {
+            connection.reset();
+        }
+    }
+
+    /// Resets one of the open connections, the `nth` of them.
+    pub fn reset_one(&self, nth: usize) {
+        let mut connections = lock(&self.shared.connections);
+        if !connections.is_empty() {
+            let at = nth % connections.len();
+            connections.swap_remove(at).reset();
         }
     }
 }
@@ -107,6 +145,16 @@ impl Connection {
         self.client.shutdown(Shutdown::Both).ok();
         self.server.shutdown(Shutdown::Both).ok();
     }
+
+    /// To close with a linger of no time sends a reset; the pumps' copies go when their reads end.
+    fn reset(&self) {
+        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+        for end in [&self.client, &self.server] {
+            setsockopt(end, sockopt::Linger, &at_once).ok();
+            end.shutdown(Shutdown::Read).ok();
+        }
+        self.resetting.store(true, Ordering::SeqCst);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -130,13 +178,19 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             server,
             deaf_to_requests: AtomicBool::new(false),
             deaf_to_replies: AtomicBool::new(false),
+            resetting: AtomicBool::new(false),
         });
-        lock(&shared.connections).push(Arc::clone(&connection));
+        let mut connections = lock(&shared.connections);
+        connections.retain(|open| Arc::strong_count(open) > 1);
+        connections.push(Arc::clone(&connection));
+        drop(connections);
         for replies in [false, true] {
             let (shared, connection) = (Arc::clone(shared), Arc::clone(&connection));
             thread::spawn(move || {
                 pump(&shared, &connection, replies);
-                connection.close();
+                if !connection.resetting.load(Ordering::SeqCst) {
+                    connection.close();
+                }
             });
         }
     }
@@ -156,14 +210,18 @@ fn pump(shared: &Shared, connection: &Connection, replies: bool) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(_) => return,
         };
-        if let Mode::Delay(span) = shared.mode() {
-            thread::sleep(span);
+        let nth = if replies { shared.replies.fetch_add(1, Ordering::SeqCst) } else { 0 };
+        match shared.mode() {
+            Mode::Delay(span) => thread::sleep(span),
+            Mode::Throttle(rate) => thread::sleep(passing(count, rate)),
+            _ => {}
         }
         while shared.mode() == Mode::Hold && !shared.over() {
             thread::sleep(Duration::from_millis(2));
         }
         // The mode of the moment at which the bytes would arrive.
-        let swallow = shared.mode() == Mode::Cut || (replies && shared.mode() == Mode::DropReplies);
+        let lost = replies && nth == shared.lost_reply.load(Ordering::SeqCst);
+        let swallow = lost || shared.mode() == Mode::Cut || (replies && shared.mode() == Mode::DropReplies);
         if swallow {
             deaf.store(true, Ordering::SeqCst);
         }
@@ -171,4 +229,9 @@ fn pump(shared: &Shared, connection: &Connection, replies: bool) {
             return;
         }
     }
+}
+
+/// How long so many bytes take at this rate.
+fn passing(count: usize, rate: u32) -> Duration {
+    Duration::from_secs(1) * u32::try_from(count).unwrap_or(u32::MAX) / rate.max(1)
 }

@@ -123,6 +123,12 @@ impl Member {
         }
     }
 
+    /// Starts it again with its data, and does not wait.
+    pub fn relaunch(&mut self) {
+        self.kill();
+        self.launch();
+    }
+
     /// Starts it again with its data, and waits until it answers.
     pub fn restart(&mut self) {
         self.kill();
