@@ -202,6 +202,9 @@ impl<'a> Reader<'a> {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -9,6 +9,8 @@ mod info;
 mod names;
 mod once;
 mod place;
+#[cfg(test)]
+mod properties;
 mod queue;
 mod record;
 mod store;
