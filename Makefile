@@ -41,7 +41,7 @@ demo: $(BINARY)
 test: setup-test
 	FENCED_TEST_ETCD_34=$$(ls $(SERVERS)/3.4/etcd || :) FENCED_TEST_ETCD_35=$$(ls $(SERVERS)/3.5/etcd || :) \
 	    FENCED_TEST_TOOLS=$$(ls -d $(SERVERS)/tools || :) \
-	    $(CARGO) test --locked --no-fail-fast
+	    FENCED_WALK_STEPS=1000000 $(CARGO) test --locked --no-fail-fast
 
 lint: setup
 	@scripts/lint.sh

@@ -36,6 +36,8 @@ struct World {
     /// The tree outlived the lease at some moment.
     overlap: bool,
     ran: bool,
+    /// How often the machine was asked.
+    steps: u64,
 }
 
 impl World {
@@ -56,6 +58,7 @@ impl World {
             released: false,
             overlap: false,
             ran: false,
+            steps: 0,
             random,
         }
     }
@@ -236,6 +239,7 @@ fn walk(seed: u64) -> (World, Verdict) {
     let mut events = vec![Event::Tick];
     for _ in 0..20_000 {
         for event in events {
+            world.steps += 1;
             for action in machine.step(world.now, event) {
                 if let Some(verdict) = world.perform(action) {
                     return (world, verdict);
@@ -254,11 +258,20 @@ fn walk(seed: u64) -> (World, Verdict) {
     panic!("seed {seed}: the run never ended, in {:?}", machine.phase());
 }
 
+/// `FENCED_WALK_STEPS`, or few enough for every day.
+fn wanted_steps() -> u64 {
+    std::env::var("FENCED_WALK_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(0)
+}
+
 #[test]
 fn no_walk_lets_the_tree_outlive_the_lease_or_calls_a_lost_lease_a_success() {
     let (mut ran, mut lost, mut exited, mut unavailable, mut refused) = (0, 0, 0, 0, 0);
-    for seed in 0..4_000 {
+    let wanted = wanted_steps();
+    let (mut seed, mut steps) = (0, 0);
+    while seed < 4_000 || steps < wanted {
+        seed += 1;
         let (world, verdict) = walk(seed);
+        steps += world.steps;
         assert!(!world.overlap, "seed {seed}: the tree outlived the lease, {verdict:?}");
         assert!(!world.alive, "seed {seed}: ended with the tree alive");
         match verdict {
@@ -282,5 +295,6 @@ fn no_walk_lets_the_tree_outlive_the_lease_or_calls_a_lost_lease_a_success() {
         }
         ran += u32::from(world.ran);
     }
+    eprintln!("{steps} steps");
     assert!(ran > 1_000 && lost > 200 && exited > 1_000 && unavailable > 20 && refused > 20);
 }
