@@ -38,7 +38,7 @@ pub enum Kind {
     /// A shell that ignores TERM, with a child of its own and a daemon in a session of its own, which live as long as
     /// nobody ends them.
     Stubborn,
-    /// Like plain, with so many MiB of memory to free.
+    /// A shell that ignores TERM, with a child that has so many MiB of memory to free.
     Heavy(usize),
     /// Only shows signs of life, until it is killed.
     Background,
@@ -51,11 +51,11 @@ impl Job {
         let own = [this.as_str(), "--ignored", "--exact", "job::the_command_of_a_worker", "--nocapture", "-q"];
         let own: Vec<String> = own.map(str::to_owned).into();
         let words = match self.kind {
-            Kind::Stubborn => {
+            Kind::Stubborn | Kind::Heavy(_) => {
                 let shell = r#"trap '' TERM; "$@"; exit $?"#;
                 [vec!["sh".into(), "-c".into(), shell.into(), "sh".into()], own].concat()
             }
-            Kind::Plain | Kind::Heavy(_) | Kind::Background => own,
+            Kind::Plain | Kind::Background => own,
         };
         (words, (VARIABLE.to_owned(), serde_json::to_string(self).expect("a job is JSON")))
     }

@@ -121,6 +121,32 @@ fn a_command_with_a_gigabyte_to_free_when_its_lease_ends() {
     ended(&found, "lost");
 }
 
+#[test]
+fn what_a_command_leaves_behind_is_gone_before_the_next_one_begins() {
+    let mut world = World::on_files(3);
+    let habit = Habit { kinds: vec![Kind::Stubborn], ..Habit::default() };
+    let (_, found) = passes(&mut world, &vec![habit; 3], &[], 4);
+    ended(&found, "exited");
+}
+
+#[test]
+fn each_process_of_a_run_killed_in_turn() {
+    let stubborn = Habit { kinds: vec![Kind::Stubborn], ..long() };
+    for mut world in [World::on_etcd(&Options::default(), 3), World::on_files(3)] {
+        let kill = |ms, worker, part| Step::signal(ms, worker, part, Signal::SIGKILL);
+        let steps = [
+            kill(1000, 0, &[Part::Fenced]),
+            kill(1200, 1, &[Part::Fenced]),
+            kill(7000, 0, &[Part::Guard]),
+            kill(7300, 1, &[Part::Guard]),
+            kill(9000, 0, &[Part::Command]),
+            kill(9300, 2, &[Part::Fenced]),
+            kill(11_000, 1, &[Part::Fenced]),
+        ];
+        passes(&mut world, &[stubborn.clone(), stubborn.clone(), Habit::default()], &steps, 13);
+    }
+}
+
 /// `sidecar & exec fenced …`: what was there before is none of fenced's.
 #[test]
 fn a_wrapper_that_had_children_before_leaves_them_alone_whoever_dies() {
