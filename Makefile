@@ -17,7 +17,7 @@ bashdir  := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zshdir   := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fishdir  := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: build demo test lint bench lab generate install uninstall setup setup-test clean
+.PHONY: build demo test soak lint bench lab generate install uninstall setup setup-test clean
 
 build: $(BINARY)
 
@@ -38,10 +38,18 @@ demo: $(BINARY)
 	@scripts/demo.sh $(BINARY)
 
 # A server that cannot be had here (another Debian, another processor) leaves its variable empty.
+WITH_SERVERS = FENCED_TEST_ETCD_34=$$(ls $(SERVERS)/3.4/etcd || :) FENCED_TEST_ETCD_35=$$(ls $(SERVERS)/3.5/etcd || :)
+RIG          = $(WITH_SERVERS) $(CARGO) test --locked --test rig
+
 test: setup-test
-	FENCED_TEST_ETCD_34=$$(ls $(SERVERS)/3.4/etcd || :) FENCED_TEST_ETCD_35=$$(ls $(SERVERS)/3.5/etcd || :) \
-	    FENCED_TEST_TOOLS=$$(ls -d $(SERVERS)/tools || :) \
+	$(WITH_SERVERS) FENCED_TEST_TOOLS=$$(ls -d $(SERVERS)/tools || :) \
 	    FENCED_WALK_STEPS=1000000 $(CARGO) test --locked --no-fail-fast
+	$(RIG) -- --test-threads 4
+
+# Random faults for so long; each schedule's seed is printed, and what came of it.
+MINUTES ?= 60
+soak: setup-test
+	RIG_SECONDS=$$(($(MINUTES) * 60)) $(RIG) soak -- --nocapture
 
 lint: setup
 	@scripts/lint.sh

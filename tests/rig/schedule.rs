@@ -105,15 +105,16 @@ fn draw(random: &mut fastrand::Rng, shape: Shape, span: Duration) -> (Act, Optio
         return processes(random, worker, span);
     }
     let who = if random.bool() { Who::Leader } else { Who::Follower };
-    match random.u8(..12) {
-        0..=3 => network(random, worker, shape),
-        4 => (Act::LoseOpenReplies { worker }, None),
-        5 => (Act::LoseReply { worker, nth: random.usize(..20) }, None),
-        6 => (Act::Reset { worker, nth: random.bool().then(|| random.usize(..10)) }, None),
-        7 if shape.frozen_members => (Act::Stop(who), Some(Act::Thaw)),
-        7 | 8 => (Act::Kill(who), Some(Act::Restart)),
-        9 => (Act::Compact, None),
-        10 => (Act::Defragment(who), None),
+    match random.u8(..25) {
+        0..=7 => network(random, worker, shape),
+        8 | 9 => (Act::LoseOpenReplies { worker }, None),
+        10 | 11 => (Act::LoseReply { worker, nth: random.usize(..20) }, None),
+        12 | 13 => (Act::Reset { worker, nth: random.bool().then(|| random.usize(..10)) }, None),
+        14 | 15 if shape.frozen_members => (Act::Stop(who), Some(Act::Thaw)),
+        14..=17 => (Act::Kill(who), Some(Act::Restart)),
+        18 | 19 => (Act::Compact, None),
+        20 | 21 => (Act::Defragment(who), None),
+        22 => (Act::Revoke, None),
         _ => (Act::Spin { threads: 4, span: span / 4 }, None),
     }
 }

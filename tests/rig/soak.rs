@@ -1,4 +1,5 @@
-//! Random schedules from a printed seed. `RIG_SEED` replays one, `RIG_SECONDS` says how long all of them take together.
+//! Random schedules, each from a seed that is printed first. `RIG_SEED` replays one (the same faults at the same moments;
+//! the machine adds its own), `RIG_SECONDS` says for how long new ones are drawn.
 
 use crate::check::{self, Findings, Terms};
 use crate::fleet::play;
@@ -38,6 +39,9 @@ struct Sum {
 impl Sum {
     fn add(&mut self, seed: u64, found: Findings) {
         eprintln!("RIG_SEED={seed}: {found}");
+        for overlap in &found.excused {
+            eprintln!("RIG_SEED={seed}: {overlap:?}");
+        }
         self.rounds += 1;
         self.wrong.extend(found.wrong.iter().map(|wrong| format!("RIG_SEED={seed}: {wrong}")));
         self.found.sum(found);

@@ -49,6 +49,8 @@ pub struct Findings {
     pub accepted: usize,
     pub refused: usize,
     pub faults: usize,
+    /// For how long the machine stood still, at most.
+    pub stall_ms: u64,
     /// How the runs ended, by outcome.
     pub outcomes: std::collections::BTreeMap<String, usize>,
 }
@@ -72,7 +74,8 @@ pub fn all(history: &History, shared: &Shared, terms: Terms) -> Findings {
 }
 
 fn count(history: &History) -> Findings {
-    let mut found = Findings { runs: history.runs.len(), ..Findings::default() };
+    let stall_ms = history.longest_stall(0, u64::MAX) / 1_000_000;
+    let mut found = Findings { runs: history.runs.len(), stall_ms, ..Findings::default() };
     for event in &history.events {
         match event.what {
             crate::history::What::Wrote { accepted: false, .. } => found.refused += 1,
@@ -102,6 +105,7 @@ impl Findings {
         self.accepted += other.accepted;
         self.refused += other.refused;
         self.faults += other.faults;
+        self.stall_ms = self.stall_ms.max(other.stall_ms);
         for (outcome, count) in other.outcomes {
             *self.outcomes.entry(outcome).or_default() += count;
         }
@@ -116,13 +120,14 @@ impl Findings {
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, granted, faults, accepted, refused, outcomes, excused, .. } = self;
+        let Self { runs, granted, faults, accepted, refused, outcomes, excused, stall_ms, .. } = self;
         let outcomes: Vec<_> = outcomes.iter().map(|(word, count)| format!("{word} {count}")).collect();
         let longest = excused.iter().map(|overlap| overlap.ns).max().unwrap_or(0) / 1_000_000;
         write!(
             f,
             "{runs} runs, {granted} acquisitions, {faults} faults; {}; writes: {accepted} accepted, {refused} refused; \
-             overlaps that no lock prevents: {}, the longest {longest} ms; wrong: {}",
+             overlaps that no lock prevents: {}, the longest {longest} ms; the machine stood still for {stall_ms} ms at most; \
+             wrong: {}",
             outcomes.join(", "),
             excused.len(),
             self.wrong.len()
