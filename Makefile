@@ -17,7 +17,7 @@ bashdir  := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zshdir   := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fishdir  := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: build demo test soak lint bench lab generate install uninstall setup setup-test clean
+.PHONY: build demo test soak mutants lint bench lab generate install uninstall setup setup-test clean
 
 build: $(BINARY)
 
@@ -50,6 +50,10 @@ test: setup-test
 MINUTES ?= 60
 soak: setup-test
 	RIG_SECONDS=$$(($(MINUTES) * 60)) $(RIG) soak -- --nocapture
+
+# One fault after the other is built into a copy, to see that it is found. MUTANTS=N: only so many, drawn by lot.
+mutants: setup-test
+	$(WITH_SERVERS) scripts/mutants.sh
 
 lint: setup
 	@scripts/lint.sh

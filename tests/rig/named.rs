@@ -147,6 +147,30 @@ fn each_process_of_a_run_killed_in_turn() {
     }
 }
 
+/// A new leader gives every lease its whole time anew.
+#[test]
+fn a_holder_killed_and_then_the_leader_costs_one_lease_from_the_leader_s_death() {
+    let mut world = three(Version::V37, 2);
+    let habits =
+        [Habit { runs: 1, ..long() }, Habit { after: Duration::from_millis(800), runs: 1, ..Habit::default() }];
+    let steps = [
+        Step::signal(1200, 0, &[Part::Fenced], Signal::SIGKILL),
+        Step::at(3500, Act::Kill(Who::Leader)),
+        Step::at(5500, Act::Restart),
+    ];
+    let (history, _) = passes(&mut world, &habits, &steps, 11);
+    let killed = history.events.iter().find(|event| format!("{:?}", event.what).contains("Kill(Leader)"));
+    let killed = killed.expect("it was done").at;
+    let waited = history.runs.values().filter(|run| run.waiting.is_some()).find_map(|run| run.started);
+    let (entered, _) = waited.expect("the waiter had its turn");
+    let took = Duration::from_nanos(entered.saturating_sub(killed));
+    eprintln!("the waiter was in {took:?} after the leader's death");
+    // Twice the election timeout until there is a leader, and the promised second.
+    let stalled = Duration::from_nanos(history.longest_stall(killed, entered));
+    let allowed = habits[0].ttl + Duration::from_millis(1500) + Duration::from_secs(1) + 2 * stalled;
+    assert!(took <= allowed, "{took:?} > {allowed:?}");
+}
+
 /// `sidecar & exec fenced …`: what was there before is none of fenced's.
 #[test]
 fn a_wrapper_that_had_children_before_leaves_them_alone_whoever_dies() {
