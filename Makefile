@@ -44,7 +44,7 @@ RIG          = $(WITH_SERVERS) $(CARGO) test --locked --test rig
 test: setup-test
 	$(WITH_SERVERS) FENCED_TEST_TOOLS=$$(ls -d $(SERVERS)/tools || :) \
 	    FENCED_WALK_STEPS=1000000 $(CARGO) test --locked --no-fail-fast
-	$(RIG) -- --test-threads 4
+	$(RIG) -- --test-threads 6
 
 # Random faults for so long; each schedule's seed is printed, and what came of it.
 MINUTES ?= 60

@@ -2,13 +2,13 @@
 
 use crate::check::{self, Findings, Terms};
 use crate::fleet::play;
-use crate::history::History;
+use crate::history::{Class, History, What};
 use crate::job::Kind;
 use crate::schedule::{Act, Part, Step, WHOLE, Who};
 use crate::support::etcd::{Access, Options, Version};
 use crate::support::proxy::Mode;
 use crate::worker::{self, Habit, SIDECAR, Wrapper};
-use crate::world::World;
+use crate::world::{Shared, World};
 use nix::sys::signal::Signal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,57 +46,68 @@ fn ended(found: &Findings, outcome: &str) -> usize {
     count
 }
 
-/// A keepalive and a read in different terms, live leases revoked, "lease not found" for a live one.
+/// A keepalive and a read in different terms, live leases revoked, "lease not found" for a live one: the leader is away
+/// for longer than a lease, so that all are over by its own clock when it comes back.
 #[test]
 fn a_leader_frozen_for_longer_than_an_election_and_thawed_again_and_again() {
     for version in Version::all() {
-        let mut world = three(version, 3);
-        let steps: Vec<_> = (0..3)
-            .flat_map(|n| [Step::at(1000 + n * 3500, Act::Stop(Who::Leader)), Step::at(2800 + n * 3500, Act::Thaw)])
+        let mut world = three(version, 6);
+        let steps: Vec<_> = (0..4)
+            .flat_map(|n| [Step::at(1000 + n * 4700, Act::Stop(Who::Leader)), Step::at(4200 + n * 4700, Act::Thaw)])
             .collect();
-        let habits = [long(), Habit { locks: vec!["b".into()], ..long() }, long()];
-        passes(&mut world, &habits, &steps, 12);
+        let habit = |lock: &str| Habit {
+            locks: vec![lock.into()],
+            ttl: Duration::from_secs(3),
+            grace: Duration::from_millis(300),
+            think_ms: 20..=30,
+            writes: 100..=200,
+            ..Habit::default()
+        };
+        let habits = ["a", "a", "b", "b", "c", "c"].map(habit);
+        passes(&mut world, &habits, &steps, 20);
     }
 }
 
 /// Grant, enqueue, look, claim, renewal, release, revoke: whichever reply is lost, what was asked is asked again.
 #[test]
 fn every_reply_lost_once_at_every_step() {
-    const PAIRS: usize = 4;
-    const REPLIES: usize = 28;
+    const PAIRS: usize = 6;
     let mut world = World::on_etcd(&Options::default(), 2 * PAIRS);
+    // Long enough for a renewal.
+    let lease = Habit { ttl: Duration::from_secs(3), grace: Duration::from_millis(300), ..Habit::default() };
+    let habit =
+        |pair| Habit { locks: vec![format!("lock{pair}")], think_ms: 100..=100, writes: 12..=12, ..lease.clone() };
+    let mut random = fastrand::Rng::with_seed(7);
+    worker::once(&world.shared, 0, &habit(0), &mut random);
+    // Who waits hears more than who enters at once.
+    let replies = 2 * world.shared.proxies[0][0].replies();
     let threads: Vec<_> = (0..PAIRS)
         .map(|pair| {
-            let shared = Arc::clone(&world.shared);
-            std::thread::spawn(move || {
-                let habit = Habit { locks: vec![format!("lock{pair}")], think_ms: 20..=40, ..Habit::default() };
-                let rival =
-                    worker::start(&shared, 2 * pair + 1, Habit { runs: 3 * REPLIES as u64, ..habit.clone() }, 1);
-                let mut random = fastrand::Rng::with_seed(7);
-                for nth in (pair..REPLIES).step_by(PAIRS) {
-                    shared.proxies[2 * pair][0].lose_reply(nth);
-                    shared.journal.note(
-                        0,
-                        crate::history::What::Fault {
-                            class: crate::history::Class::Plain,
-                            text: format!("reply {nth} of worker {} is lost", 2 * pair),
-                        },
-                    );
-                    worker::once(&shared, 2 * pair, &habit, &mut random);
-                }
-                shared.closing.store(true, std::sync::atomic::Ordering::SeqCst);
-                rival.join().expect("a worker ends");
-            })
+            let (shared, habit) = (Arc::clone(&world.shared), habit(pair));
+            std::thread::spawn(move || losing_each(&shared, pair, (pair..replies).step_by(PAIRS), &habit))
         })
         .collect();
     for thread in threads {
         thread.join().expect("a worker ends");
     }
     let history = world.finish();
-    let found = check::all(&history, &world.shared, Terms::default());
-    eprintln!("{found}");
+    let found = check::all(&history, &world.shared, terms(&lease));
+    eprintln!("{replies} replies lost: {found}");
     found.expect_clean();
     assert_eq!(found.granted, found.runs, "a lost reply costs time and nothing else");
+}
+
+/// Runs of worker `2 * pair`, each without one reply, against a rival that loses none.
+fn losing_each(shared: &Arc<Shared>, pair: usize, replies: impl Iterator<Item = usize>, habit: &Habit) {
+    let mut random = fastrand::Rng::with_seed(7);
+    for nth in replies {
+        let rival = worker::start(shared, 2 * pair + 1, Habit { runs: 1, writes: 1..=3, ..habit.clone() }, 1);
+        shared.proxies[2 * pair][0].lose_reply(nth);
+        let text = format!("reply {nth} of worker {} is lost", 2 * pair);
+        shared.journal.note(0, What::Fault { class: Class::Plain, text });
+        worker::once(shared, 2 * pair, habit, &mut random);
+        rival.join().expect("a worker ends");
+    }
 }
 
 #[test]

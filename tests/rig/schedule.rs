@@ -91,6 +91,8 @@ pub fn random(seed: u64, length: Duration, shape: Shape) -> Vec<Step> {
         // A holder that is stopped on the local store stops all that wait for it.
         let span = Duration::from_millis(random.u64(20..if shape.members == 0 { 300 } else { 3_000 }));
         let (begin, end) = draw(&mut random, shape, span);
+        // Long enough for every lease to be over by the clock of a leader that was away.
+        let span = if matches!(begin, Act::Stop(_)) { 2 * span } else { span };
         steps.push(Step { after: at, act: begin });
         steps.extend(end.map(|act| Step { after: at + span, act }));
         at += Duration::from_millis(random.u64(20..if shape.members == 0 { 300 } else { 2_000 }));

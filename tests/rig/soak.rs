@@ -15,7 +15,7 @@ const ROUND: Duration = Duration::from_secs(20);
 
 fn seconds() -> Duration {
     let given = std::env::var("RIG_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(given.unwrap_or(40))
+    Duration::from_secs(given.unwrap_or(60))
 }
 
 /// The seeds to play: one from the environment, or new ones until the time is over.
@@ -62,11 +62,11 @@ fn random_faults_on_etcd_break_no_promise() {
         let versions = Version::all();
         let members = if random_choice.u8(..3) == 0 { 1 } else { 3 };
         let version = versions[random_choice.usize(..versions.len())];
-        let shape = Shape { workers: 4, members, frozen_members: random_choice.bool() };
+        let shape = Shape { workers: 6, members, frozen_members: random_choice.bool() };
         eprintln!("RIG_SEED={seed}: {version:?}, {shape:?}");
         let mut world = World::on_etcd(&Options { version, members, ..Options::default() }, shape.workers);
         let habit = Habit {
-            locks: vec!["a".into(), "b".into()],
+            locks: vec!["a".into(), "b".into(), "c".into()],
             ttl: terms.ttl,
             grace: terms.grace,
             kinds: [vec![Kind::Plain; 5], vec![Kind::Stubborn]].concat(),
@@ -76,7 +76,7 @@ fn random_faults_on_etcd_break_no_promise() {
         };
         let mut habits = vec![habit.clone(); shape.workers];
         // Long enough to need renewals.
-        habits[0] = Habit { think_ms: 50..=150, writes: 10..=40, ..habit };
+        habits[0] = Habit { think_ms: 50..=100, writes: 10..=40, ..habit };
         let history = play(&mut world, &habits, seed, &random(seed, ROUND, shape), ROUND);
         let mut found = check::all(&history, &world.shared, terms);
         // The lease of whoever was killed last, begun anew by an election.
