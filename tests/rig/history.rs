@@ -49,6 +49,8 @@ pub enum What {
     Fault { class: Class, text: String },
     /// A thread of the rig was late by so much: the machine stood still.
     Stall { ns: u64 },
+    /// A write of the rig's took so long to reach the disk.
+    SlowDisk { ns: u64 },
     /// Nothing is interfered with from here on.
     Healed,
 }
@@ -207,13 +209,25 @@ impl History {
         self.events.iter().any(hit)
     }
 
-    /// For how long the machine stood still in a span, at most, in one piece.
-    pub fn longest_stall(&self, from: u64, to: u64) -> u64 {
-        let stalls = self.events.iter().filter_map(|event| match event.what {
-            What::Stall { ns } if event.at >= from && event.at.saturating_sub(ns) <= to => Some(ns),
+    /// For how long the machine or its disk stood still in a span, all in all.
+    pub fn stalled(&self, from: u64, to: u64) -> u64 {
+        let slow = self.events.iter().filter_map(|event| match event.what {
+            What::SlowDisk { ns } if event.at >= from && event.at.saturating_sub(ns) <= to => Some(ns),
             _ => None,
         });
-        stalls.max().unwrap_or(0)
+        self.stalls(from, to).sum::<u64>() + slow.sum::<u64>()
+    }
+
+    /// For how long the machine stood still in a span, at most, in one piece.
+    pub fn longest_stall(&self, from: u64, to: u64) -> u64 {
+        self.stalls(from, to).max().unwrap_or(0)
+    }
+
+    fn stalls(&self, from: u64, to: u64) -> impl Iterator<Item = u64> {
+        self.events.iter().filter_map(move |event| match event.what {
+            What::Stall { ns } if event.at >= from && event.at.saturating_sub(ns) <= to => Some(ns),
+            _ => None,
+        })
     }
 }
 
@@ -239,7 +253,7 @@ impl Run {
             }
             What::Hung => self.hung = true,
             What::Fault { class, text } => self.faults.push((at, *class, text.clone())),
-            What::Stall { .. } | What::Healed => {}
+            What::Stall { .. } | What::SlowDisk { .. } | What::Healed => {}
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Random schedules, each from a seed that is printed first. `RIG_SEED` replays one (the same faults at the same moments;
-//! the machine adds its own), `RIG_SECONDS` says for how long new ones are drawn.
+//! the machine adds its own), `RIG_SECONDS` says for how long new ones are drawn, `RIG_KEEP` where the journals of those
+//! go in which something is wrong.
 
 use crate::check::{self, Findings, Terms};
 use crate::fleet::play;
@@ -37,7 +38,10 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, seed: u64, found: Findings) {
+    fn add(&mut self, seed: u64, world: &World, found: Findings) {
+        if !found.wrong.is_empty() {
+            world.keep();
+        }
         eprintln!("RIG_SEED={seed}: {found}");
         for overlap in &found.excused {
             eprintln!("RIG_SEED={seed}: {overlap:?}");
@@ -82,7 +86,7 @@ fn random_faults_on_etcd_break_no_promise() {
         // The lease of whoever was killed last, begun anew by an election.
         let within = terms.ttl + Duration::from_millis(500) + Duration::from_secs(1);
         found.wrong.extend(check::turns(&history, within));
-        sum.add(seed, found);
+        sum.add(seed, &world, found);
     }
     sum.judge("etcd");
 }
@@ -104,7 +108,7 @@ fn random_faults_on_files_break_no_promise() {
         let history = play(&mut world, &vec![habit; shape.workers], seed, &random(seed, ROUND, shape), ROUND);
         let mut found = check::all(&history, &world.shared, Terms::default());
         found.wrong.extend(check::turns(&history, Duration::from_secs(1)));
-        sum.add(seed, found);
+        sum.add(seed, &world, found);
     }
     sum.judge("files");
 }

@@ -8,6 +8,8 @@ use crate::support::proxy::Proxy;
 use crate::support::run::LocalStore;
 use crate::support::wait::{SOON, until};
 use nix::sys::signal::Signal;
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +19,9 @@ use tempfile::TempDir;
 
 /// A thread that slept this much longer than it asked for tells of a machine that stood still.
 const LATE: Duration = Duration::from_millis(30);
+
+/// How often the disk is tried.
+const DISK: Duration = Duration::from_millis(200);
 
 /// What workers and nemesis share.
 pub struct Shared {
@@ -43,7 +48,7 @@ pub struct Current {
 pub struct World {
     pub shared: Arc<Shared>,
     pub cluster: Option<Cluster>,
-    monitor: Option<JoinHandle<()>>,
+    monitors: Vec<JoinHandle<()>>,
     over: Arc<AtomicBool>,
 }
 
@@ -72,15 +77,19 @@ impl World {
             last: AtomicU64::new(0),
         });
         let over = Arc::new(AtomicBool::new(false));
-        let (journal, ended) = (shared.journal.clone(), Arc::clone(&over));
-        let monitor = std::thread::spawn(move || watch_the_machine(&journal, &ended));
-        Self { shared, cluster, monitor: Some(monitor), over }
+        let watched = [watch_the_machine, watch_the_disk].map(|watch| {
+            let (journal, ended) = (shared.journal.clone(), Arc::clone(&over));
+            std::thread::spawn(move || watch(&journal, &ended))
+        });
+        Self { shared, cluster, monitors: watched.into(), over }
     }
 
     /// Ends what still runs and returns what happened.
     pub fn finish(&mut self) -> History {
         self.over.store(true, Ordering::SeqCst);
-        self.monitor.take().map(JoinHandle::join);
+        for monitor in self.monitors.drain(..) {
+            monitor.join().expect("a monitor ends");
+        }
         self.shared.journal.read()
     }
 }
@@ -106,15 +115,20 @@ impl Drop for World {
 }
 
 impl World {
-    /// What a failure is told with; the whole journal is kept where `RIG_KEEP` says.
+    /// What a failure is told with.
     fn tail(&self) -> String {
+        self.keep();
         let text = std::fs::read_to_string(self.shared.journal.path()).unwrap_or_default();
-        if let Some(directory) = std::env::var_os("RIG_KEEP") {
-            let name = format!("journal-{}", self.shared.mark);
-            let _ = std::fs::write(PathBuf::from(directory).join(name), &text);
-        }
         let lines: Vec<_> = text.lines().filter(|line| !line.contains("\"beat\"")).collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    /// Copies the journal into the directory that `RIG_KEEP` names.
+    pub fn keep(&self) {
+        if let Some(directory) = std::env::var_os("RIG_KEEP") {
+            let name = format!("journal-{}", self.shared.mark);
+            let _ = std::fs::copy(self.shared.journal.path(), PathBuf::from(directory).join(name));
+        }
     }
 }
 
@@ -164,7 +178,25 @@ fn watch_the_machine(journal: &Journal, over: &AtomicBool) {
         std::thread::sleep(pause);
         let late = before.elapsed().saturating_sub(pause);
         if late > LATE {
-            journal.note_at(now(), 0, What::Stall { ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX) });
+            journal.note_at(now(), 0, What::Stall { ns: nanos(late) });
         }
     }
+}
+
+/// Notes when a small write took long to be on the disk.
+fn watch_the_disk(journal: &Journal, over: &AtomicBool) {
+    let probe = journal.path().with_file_name("probe");
+    while !over.load(Ordering::SeqCst) {
+        let before = Instant::now();
+        let written = File::create(&probe).and_then(|mut file| file.write_all(b"x").and_then(|()| file.sync_data()));
+        let took = before.elapsed();
+        if written.is_ok() && took > LATE {
+            journal.note_at(now(), 0, What::SlowDisk { ns: nanos(took) });
+        }
+        std::thread::sleep(DISK);
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -194,6 +194,9 @@ fn a_run_that_hangs_never_ends_or_dies_of_nothing_is_found() {
     finds(&statuses(&good().run(4, 11, 410, 500).then(500, 4, What::Hung).told()), "hung");
     let died = What::Finished { status: None, signal: Some(9), line: None };
     finds(&statuses(&good().begins(4, 11, 410).then(500, 4, died.clone()).told()), "nobody sent");
+    let waiter = || good().then(410, 4, What::Asked { lock: "a".into(), local: true }).then(4500, 4, died.clone());
+    finds(&statuses(&waiter().told()), "nobody sent");
+    assert_eq!(statuses(&waiter().then(4400, 0, What::Stall { ns: 3000 * MS }).told()), Vec::<String>::new());
     let killed = good().begins(4, 11, 410).fault(490, 4, Class::Plain, "SIGKILL").then(500, 4, died);
     assert_eq!(statuses(&killed.told()), Vec::<String>::new());
 }
@@ -215,6 +218,9 @@ fn a_waiter_that_waits_on_though_all_is_well_is_found() {
     let second = Duration::from_secs(1);
     let healed = good().then(500, 0, What::Healed);
     finds(&turns(&healed.clone().told(), second), "nobody asked");
+    let stood = healed.clone().then(510, 4, What::Asked { lock: "a".into(), local: false });
+    let stood = stood.then(1650, 0, What::Stall { ns: 400 * MS }).then(1700, 4, What::Started { token: 11 });
+    assert_eq!(turns(&stood.told(), second), Vec::<String>::new());
     let late = healed.clone().then(510, 4, What::Asked { lock: "a".into(), local: false });
     finds(&turns(&late.clone().told(), second), "never had its turn");
     finds(&turns(&late.then(1600, 4, What::Started { token: 11 }).told(), second), "waited 1090 ms");
