@@ -33,6 +33,7 @@ setup:
 # The servers that the tests start, unpacked and not installed, and the programs that they run.
 setup-test: setup
 	@scripts/setup-test.sh $(SERVERS)
+	@scripts/setup-resources.sh $(SERVERS)/resources
 
 demo: $(BINARY)
 	@scripts/demo.sh $(BINARY)
@@ -43,7 +44,7 @@ RIG          = $(WITH_SERVERS) $(CARGO) test --locked --test rig
 
 test: setup-test
 	$(WITH_SERVERS) FENCED_TEST_TOOLS=$$(ls -d $(SERVERS)/tools || :) \
-	    FENCED_WALK_STEPS=1000000 $(CARGO) test --locked --no-fail-fast
+	    FENCED_TEST_RESOURCES=$(SERVERS)/resources FENCED_WALK_STEPS=1000000 $(CARGO) test --locked --no-fail-fast
 	$(RIG) -- --test-threads 6
 
 # Random faults for so long; each schedule's seed is printed, and what came of it.

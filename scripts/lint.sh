@@ -18,6 +18,8 @@ else
 fi
 if command -v shellcheck >/dev/null; then
     step shellcheck scripts/*.sh .ci/run
+    # What a variable holds is expanded by the job's own shell.
+    step shellcheck -s sh -e SC2016 src/snippets/*.sh
 else
     echo 'shellcheck is not installed: the scripts were not checked' >&2
 fi

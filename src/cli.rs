@@ -7,7 +7,7 @@
     reason = "these comments are the help text, and flags are flags"
 )]
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -46,6 +46,8 @@ was inside the gate until --wait; 69 it could not be done now; 125 it cannot be 
 Exit status: 0 it is the holder's; 77 it is not (any more); 69 the store cannot say. Whatever the answer, only a resource
 that checks the token keeps an old holder out: the lock can be lost between the answer and the write.")]
     Check(Check),
+    /// Print what to put at a resource so that it checks the token, and the command line that uses it
+    Snippet(Snippet),
 }
 
 /// `fenced check`.
@@ -224,6 +226,27 @@ pub struct Publish {
     /// What is shown to the gate.
     #[command(flatten)]
     pub shown: Shown,
+}
+
+/// `fenced snippet`.
+#[derive(Debug, Args)]
+pub struct Snippet {
+    /// What is written to
+    #[arg(value_name = "RESOURCE")]
+    pub resource: Resource,
+}
+
+/// What a snippet is for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[expect(missing_docs, reason = "the names say it, and would stand in the help text")]
+pub enum Resource {
+    Postgres,
+    Mysql,
+    Sqlite,
+    Redis,
+    Etcd,
+    S3,
+    Http,
 }
 
 /// `fenced run`.

@@ -18,6 +18,7 @@ fn main() {
         Ok(Cli { command: Command::Gate(typed) }) => commands::gate::run(typed),
         Ok(Cli { command: Command::Check(typed) }) => commands::check::run(typed),
         Ok(Cli { command: Command::Publish(typed) }) => commands::publish::run(typed),
+        Ok(Cli { command: Command::Snippet(typed) }) => commands::snippet::run(&typed),
         Err(told) if matches!(told.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ending::Status(u8::from(told.print().is_err()))
         }

@@ -8,3 +8,4 @@ mod holding;
 mod looking;
 pub mod publish;
 pub mod run;
+pub mod snippet;
