@@ -5,7 +5,7 @@ mod support;
 use etcd_client::{Client, GetOptions, PutOptions, SortOrder, SortTarget, Txn, TxnOp};
 use fenced::etcd::credentials::Credentials;
 use fenced::name::LockName;
-use fenced::store::contract::{Contender, Failure, Grant, Interruption, Place, Queue, Released, Store};
+use fenced::store::contract::{Contender, Failure, Grant, Interruption, Place, Released, Store};
 use fenced::store::etcd::{self, Contention, EtcdStore};
 use fenced::sys::clock;
 use fenced::timing::Lease;
@@ -608,7 +608,8 @@ fn the_queue_is_shown_with_who_holds_and_who_waits() {
     let cluster = Cluster::single(Version::V37);
     run(async {
         let (first, second) = (store(&cluster, "a"), store(&cluster, "a"));
-        assert_eq!(first.inspect().await, Ok(Queue::default()));
+        let nobody = first.inspect().await.expect("a queue");
+        assert_eq!((nobody.holder, nobody.waiters), (None, vec![]));
         let token = holder(&first).await.token.get();
         waiter(&second).await;
         let queue = second.inspect().await.expect("a queue");
