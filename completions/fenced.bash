@@ -28,6 +28,9 @@ _fenced() {
             fenced,run)
                 cmd="fenced__subcmd__run"
                 ;;
+            fenced,snippet)
+                cmd="fenced__subcmd__snippet"
+                ;;
             fenced__subcmd__gate,advance)
                 cmd="fenced__subcmd__gate__subcmd__advance"
                 ;;
@@ -50,7 +53,7 @@ _fenced() {
 
     case "${cmd}" in
         fenced)
-            opts="-h -V --help --version run gate publish check"
+            opts="-h -V --help --version run gate publish check snippet"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -801,6 +804,20 @@ _fenced() {
                     fi
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        fenced__subcmd__snippet)
+            opts="-h --help postgres mysql sqlite redis etcd s3 http"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

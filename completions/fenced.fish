@@ -30,6 +30,7 @@ complete -c fenced -n "__fish_fenced_needs_command" -f -a "run" -d 'Run a comman
 complete -c fenced -n "__fish_fenced_needs_command" -f -a "gate" -d 'Keep the highest token at the resource, and refuse a lower one'
 complete -c fenced -n "__fish_fenced_needs_command" -f -a "publish" -d 'Put a file or a directory in its place, unless a later token was there'
 complete -c fenced -n "__fish_fenced_needs_command" -f -a "check" -d 'Ask the store whether a token is still the holder\'s. Advisory: it may be lost the moment after'
+complete -c fenced -n "__fish_fenced_needs_command" -f -a "snippet" -d 'Print what to put at a resource so that it checks the token, and the command line that uses it'
 complete -c fenced -n "__fish_fenced_using_subcommand run" -s l -l lock -d 'What must not overlap: `billing:nightly`, `deploy/prod` (UTF-8, 1-255 bytes, no control characters)' -r
 complete -c fenced -n "__fish_fenced_using_subcommand run" -s t -l ttl -d 'Lease length: how long after a crash until the next one may start; unused by `file:` [default: 30s] [env: FENCED_TTL]' -r
 complete -c fenced -n "__fish_fenced_using_subcommand run" -s w -l wait -d 'Give up after this time (`forever`: never; `0`: as -n); the store has 5s for its first answer in any case [default: 1m] [env: FENCED_WAIT]' -r
@@ -129,3 +130,4 @@ complete -c fenced -n "__fish_fenced_using_subcommand check" -l user -d 'A user 
 complete -c fenced -n "__fish_fenced_using_subcommand check" -l password-file -d 'The password, on the first line of this file [env: FENCED_PASSWORD_FILE]' -r -F
 complete -c fenced -n "__fish_fenced_using_subcommand check" -s v -l verbose -d 'Say on stderr what was found'
 complete -c fenced -n "__fish_fenced_using_subcommand check" -s h -l help -d 'Print help'
+complete -c fenced -n "__fish_fenced_using_subcommand snippet" -s h -l help -d 'Print help'

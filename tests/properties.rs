@@ -15,7 +15,8 @@ const IN_A_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/');
 fn typed(words: &[&str]) -> Result<Run, String> {
     let words = [&["fenced", "run"], words, &["true"]].concat();
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.command {
-        Command::Run(run) => settings::run(run, &|_| None),
+        Command::Run(run) => settings::run(*run, &|_| None),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can be typed after `fenced run`.
 
 use super::Store;
-use clap::{Args, ValueHint};
+use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

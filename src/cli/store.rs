@@ -1,7 +1,6 @@
 //! The options of the store, which every subcommand that asks one takes.
 
 use clap::{Args, ValueHint};
-use std::path::PathBuf;
 
 /// Which store, for every subcommand.
 #[derive(Debug, Args)]

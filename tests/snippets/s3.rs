@@ -6,7 +6,7 @@ use crate::server::has;
 use crate::service::{Answer, Request, serve};
 use crate::support::run::Ended;
 use crate::text::Snippet;
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ struct Store {
 }
 
 fn etag(body: &[u8]) -> String {
-    let sum = Sha256::digest(body);
+    let sum = Hash::hash(body);
     let number = sum[..16].iter().fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
     format!("\"{number:032x}\"")
 }
